@@ -1,0 +1,101 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+)
+
+// StreamIdentity tells one life of a stream from another: its creation and the
+// newest marker a reader has seen.
+type StreamIdentity struct {
+	CreatedAt string `json:"created_at"` // RFC 3339 with nanoseconds, as the broker says it
+	MarkerSeq uint64 `json:"marker_seq"`
+	MarkerID  string `json:"marker_id"`
+}
+
+// CursorSnapshot is all that a mailbox knows of its mail. CURSOR keeps one
+// message per subject, so every cursor event carries the whole of it (design §6).
+//
+// Every message of the subject at or below Read was seen; those of them that
+// are not in Open are settled. So the watermark, below which nothing is open,
+// never passes what was not seen.
+type CursorSnapshot struct {
+	Epoch uint64         `json:"epoch"` // 0: registered, never taken over
+	Owner Incarnation    `json:"owner,omitempty"`
+	Mail  StreamIdentity `json:"mail"`
+	Read  uint64         `json:"read"`
+	Open  []OpenMail     `json:"open,omitempty"` // ascending by Seq
+}
+
+// OpenMail is a message that was seen and is not settled.
+type OpenMail struct {
+	Seq      uint64 `json:"seq"`
+	Attempts int    `json:"attempts,omitempty"` // turns started on it (D3)
+	// Running: the last attempt has not ended as far as the cursor knows. A
+	// successor that finds it set re-runs an attempt that never finished.
+	Running bool `json:"running,omitempty"`
+}
+
+// Watermark is the position up to which all mail of the subject is settled.
+func (c CursorSnapshot) Watermark() uint64 {
+	if len(c.Open) > 0 {
+		return c.Open[0].Seq - 1
+	}
+	return c.Read
+}
+
+// CursorEvent is what the four events of a cursor have in common.
+type CursorEvent interface {
+	Event
+	Cursor() (handle string, m Mailbox, s CursorSnapshot)
+}
+
+// CursorCreated: the mailbox was registered; nothing has been read.
+type CursorCreated struct{ CursorBody }
+
+// CursorOpened: a tenure took the cursor over. Admission is fenced here: no
+// lower epoch writes to it again (design §4).
+type CursorOpened struct{ CursorBody }
+
+// CursorAttempted: a turn on the messages now Running may start, if the writer
+// got the acknowledgement first-hand.
+type CursorAttempted struct{ CursorBody }
+
+// CursorSettled: attempts ended, in an Ack (gone from Open) or a Nak (not Running).
+type CursorSettled struct{ CursorBody }
+
+// CursorBody is the content of every cursor event.
+type CursorBody struct {
+	Handle         string  `json:"-"`
+	Mailbox        Mailbox `json:"-"`
+	CursorSnapshot         // inlined
+	Kept
+}
+
+func (CursorCreated) event()   {}
+func (CursorOpened) event()    {}
+func (CursorAttempted) event() {}
+func (CursorSettled) event()   {}
+
+// Cursor names the mailbox and returns what is known of its mail.
+func (b CursorBody) Cursor() (string, Mailbox, CursorSnapshot) {
+	return b.Handle, b.Mailbox, b.CursorSnapshot
+}
+
+func (b *CursorBody) place(t target) { b.Handle, b.Mailbox = t.handle, t.mailbox }
+
+func (e CursorCreated) validate() error   { return e.ordered() }
+func (e CursorOpened) validate() error    { return errors.Join(tenure(e.Epoch, e.Owner), e.ordered()) }
+func (e CursorAttempted) validate() error { return errors.Join(tenure(e.Epoch, e.Owner), e.ordered()) }
+func (e CursorSettled) validate() error   { return errors.Join(tenure(e.Epoch, e.Owner), e.ordered()) }
+
+func (b CursorBody) ordered() error {
+	last := uint64(0)
+	for _, o := range b.Open {
+		if o.Seq <= last || o.Seq > b.Read {
+			return fmt.Errorf("open: sequence %d is out of order or beyond read %d", o.Seq, b.Read)
+		}
+		last = o.Seq
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package events
+
+import (
+	"errors"
+	"time"
+)
+
+// Event is a fact that a fleet recorded. The set is closed: see the registry
+// in codec.go.
+type Event interface {
+	event()
+	kept() Fields
+	// validate says what is missing or impossible in the payload, or nil.
+	validate() error
+}
+
+// Millis is a duration in whole milliseconds on the wire.
+type Millis int64
+
+// MillisOf rounds d down to whole milliseconds.
+func MillisOf(d time.Duration) Millis { return Millis(d.Milliseconds()) }
+
+// Duration is the same as a time.Duration.
+func (m Millis) Duration() time.Duration { return time.Duration(m) * time.Millisecond }
+
+// LeaseClaimed begins a tenure: Epoch is the family's last epoch plus one (L2).
+type LeaseClaimed struct {
+	Lease     Lease       `json:"-"`
+	Epoch     uint64      `json:"epoch"`
+	Owner     Incarnation `json:"owner"`
+	Preferred string      `json:"preferred,omitempty"` // node id, a placement hint
+	TTL       Millis      `json:"ttl_ms"`
+	Protocol  int         `json:"protocol"`
+	// Local is the id of the claimant's data directory when its coordination is
+	// local; only such a tenure may be taken over at boot without waiting.
+	Local string `json:"local,omitempty"`
+	// Over is the evidence for taking a tenure nobody released.
+	Over *Over      `json:"over,omitempty"`
+	Node *NodeFacts `json:"node,omitempty"` // on presence only
+	Kept
+}
+
+// Over says which unreleased tenure a claim took over, and why it might.
+type Over struct {
+	Epoch   uint64      `json:"epoch"`
+	Owner   Incarnation `json:"owner"`
+	LastSeq uint64      `json:"last_seq"` // the family's last event, the claim's check
+	// Unseen is how long the claimant's log clock had stood past LastSeq.
+	Unseen Millis `json:"unseen_for_ms,omitempty"`
+	// Local: the claimant holds the exclusive lock of the data directory that
+	// the tenure names, so its holder is dead.
+	Local bool `json:"local,omitempty"`
+}
+
+// NodeFacts is what views keep of a node.
+type NodeFacts struct {
+	Roles  []string          `json:"roles,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// LeaseRenewed extends a tenure. It carries nothing that views keep.
+type LeaseRenewed struct {
+	Lease Lease       `json:"-"`
+	Epoch uint64      `json:"epoch"`
+	Owner Incarnation `json:"owner"`
+	Local string      `json:"local,omitempty"` // as the claim has it
+	Kept
+}
+
+// LeaseReleased ends a tenure by its owner's hand.
+type LeaseReleased struct {
+	Lease  Lease       `json:"-"`
+	Epoch  uint64      `json:"epoch"`
+	Owner  Incarnation `json:"owner"`
+	Reason Reason      `json:"reason"`
+	Kept
+}
+
+// LeaseFenced ends a tenure's renewals by an operator's hand. A successor still
+// waits out the proven time, unless the holder releases first (design §3).
+type LeaseFenced struct {
+	Lease  Lease       `json:"-"`
+	Epoch  uint64      `json:"epoch"`
+	Owner  Incarnation `json:"owner"`
+	Reason string      `json:"reason"`
+	By     string      `json:"by"`
+	Local  string      `json:"local,omitempty"` // as the claim has it
+	Kept
+}
+
+// Reason says why a tenure or an attachment ended (H4, H5).
+type Reason string
+
+// Reasons of voluntary (H4) and fenced (H5) releases, and of giving back a
+// lease in this incarnation's name that it does not hold.
+const (
+	ReasonDrain         Reason = "drain"
+	ReasonRebalance     Reason = "rebalance"
+	ReasonRoleGone      Reason = "role_gone"
+	ReasonRenewRefused  Reason = "renew_refused"
+	ReasonTTLGrace      Reason = "ttl_grace"
+	ReasonAcquireFailed Reason = "acquire_failed"
+	ReasonNotHeld       Reason = "not_held"
+)
+
+func (LeaseClaimed) event()  {}
+func (LeaseRenewed) event()  {}
+func (LeaseReleased) event() {}
+func (LeaseFenced) event()   {}
+
+func (e LeaseClaimed) validate() error {
+	var over error
+	if o := e.Over; o != nil {
+		over = errors.Join(tenure(o.Epoch, o.Owner), positive("over.last_seq", o.LastSeq))
+	}
+	return errors.Join(tenure(e.Epoch, e.Owner), positive("ttl_ms", uint64(max(e.TTL, 0))), over)
+}
+
+func (e LeaseRenewed) validate() error { return tenure(e.Epoch, e.Owner) }
+
+func (e LeaseReleased) validate() error {
+	return errors.Join(tenure(e.Epoch, e.Owner), present("reason", string(e.Reason)))
+}
+
+func (e LeaseFenced) validate() error {
+	return errors.Join(tenure(e.Epoch, e.Owner), present("reason", e.Reason), present("by", e.By))
+}

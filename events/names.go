@@ -1,0 +1,76 @@
+package events
+
+import "fmt"
+
+// Wire names. They are constants, never derived from Go types: renaming a type
+// must not orphan stored events. A retired name is never reused.
+const (
+	NameSeatClaimed       = "seat-claimed"
+	NameSeatRenewed       = "seat-renewed"
+	NameSeatReleased      = "seat-released"
+	NameSeatFenced        = "seat-fenced"
+	NameNodeClaimed       = "node-claimed"
+	NameNodeRenewed       = "node-renewed"
+	NameNodeReleased      = "node-released"
+	NameNodeFenced        = "node-fenced"
+	NameWorkerClaimed     = "worker-claimed"
+	NameWorkerRenewed     = "worker-renewed"
+	NameWorkerReleased    = "worker-released"
+	NameWorkerFenced      = "worker-fenced"
+	NameSeatEstablished   = "seat-established"
+	NameTriggerSkipped    = "turn-trigger-skipped"
+	NameMailboxRegistered = "mailbox-registered"
+	NameStreamMarked      = "stream-marked"
+	NameCompanyApplied    = "company-applied"
+	NameCursorCreated     = "cursor-created"
+	NameCursorOpened      = "cursor-opened"
+	NameCursorAttempted   = "cursor-attempted"
+	NameCursorSettled     = "cursor-settled"
+	NameTurnCompleted     = "turn-completed"
+	NameMailParked        = "mail-parked"
+)
+
+// leaseNames gives the four names of each kind of lease.
+var leaseNames = map[LeaseKind][4]string{
+	KindSeat:   {NameSeatClaimed, NameSeatRenewed, NameSeatReleased, NameSeatFenced},
+	KindNode:   {NameNodeClaimed, NameNodeRenewed, NameNodeReleased, NameNodeFenced},
+	KindWorker: {NameWorkerClaimed, NameWorkerRenewed, NameWorkerReleased, NameWorkerFenced},
+}
+
+// Name returns the event's wire name.
+func Name(e Event) string {
+	switch e := e.(type) {
+	case LeaseClaimed:
+		return leaseNames[e.Lease.Kind][0]
+	case LeaseRenewed:
+		return leaseNames[e.Lease.Kind][1]
+	case LeaseReleased:
+		return leaseNames[e.Lease.Kind][2]
+	case LeaseFenced:
+		return leaseNames[e.Lease.Kind][3]
+	case SeatEstablished:
+		return NameSeatEstablished
+	case TriggerSkipped:
+		return NameTriggerSkipped
+	case MailboxRegistered:
+		return NameMailboxRegistered
+	case StreamMarked:
+		return NameStreamMarked
+	case CompanyApplied:
+		return NameCompanyApplied
+	case CursorCreated:
+		return NameCursorCreated
+	case CursorOpened:
+		return NameCursorOpened
+	case CursorAttempted:
+		return NameCursorAttempted
+	case CursorSettled:
+		return NameCursorSettled
+	case TurnCompleted:
+		return NameTurnCompleted
+	case MailParked:
+		return NameMailParked
+	default:
+		panic(fmt.Sprintf("events: no wire name for %T", e))
+	}
+}

@@ -1,0 +1,124 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+)
+
+// target is what a subject says about the event under it.
+type target struct {
+	family  string // which part of the grammar: see the constants
+	lease   Lease
+	renewal bool
+	handle  string
+	mailbox Mailbox
+	digest  string
+}
+
+// Parts of the subject grammar that events stand under.
+const (
+	famLease   = "lease"
+	famHost    = "host"
+	famMailbox = "mailbox"
+	famCompany = "company"
+	famLog     = "log"
+	famCursor  = "cursor"
+	famWork    = "work"
+	famDead    = "dead"
+)
+
+// parse reads a subject back into what it names, or says why it cannot.
+func (s Subjects) parse(subject string) (target, error) {
+	bad := fmt.Errorf("subject %q is not one that events of the fleet %q stand under", subject, s.prefix)
+	rest, ok := strings.CutPrefix(subject, s.prefix+".")
+	if !ok {
+		return target{}, bad
+	}
+	tok := strings.Split(rest, ".")
+	n := len(tok)
+	switch {
+	case n == 2 && tok[0] == "fleet" && tok[1] == "log", n >= 2 && tok[1] == "_log":
+		return target{family: famLog}, nil
+	case n == 2 && tok[0] == "fleet" && tok[1] == "company":
+		return target{family: famCompany}, nil
+	case n == 5 && tok[0] == "fleet" && tok[1] == "lease":
+		t := target{family: famLease, lease: Lease{LeaseKind(tok[2]), tok[3]}, renewal: tok[4] == "renewal"}
+		_, known := leaseNames[t.lease.Kind]
+		if !known || !validToken(tok[3]) || (tok[4] != "tenure" && !t.renewal) {
+			return target{}, bad
+		}
+		return t, nil
+	case n == 3 && tok[0] == "fleet" && (tok[1] == famHost || tok[1] == famMailbox) && validToken(tok[2]):
+		return target{family: tok[1], handle: tok[2]}, nil
+	case n == 3 && tok[0] == "cursor" && validToken(tok[1]):
+		t := target{family: famCursor, handle: tok[1], mailbox: Mailbox(tok[2])}
+		if t.mailbox != Inbox && t.mailbox != Control && t.mailbox != Reflect {
+			return target{}, bad
+		}
+		return t, nil
+	case n == 3 && (tok[0] == famWork || tok[0] == famDead) && validToken(tok[1]):
+		return target{family: tok[0], handle: tok[1], digest: tok[2]}, nil
+	}
+	return target{}, bad
+}
+
+// subjectOf is the subject that e stands under.
+func (s Subjects) subjectOf(e Event) string {
+	switch e := e.(type) {
+	case LeaseClaimed:
+		return s.Tenure(e.Lease)
+	case LeaseRenewed:
+		return s.Renewal(e.Lease)
+	case LeaseReleased:
+		return s.Tenure(e.Lease)
+	case LeaseFenced:
+		return s.Tenure(e.Lease)
+	case SeatEstablished:
+		return s.Host(e.Handle)
+	case TriggerSkipped:
+		return s.Host(e.Handle)
+	case MailboxRegistered:
+		return s.MailboxRecord(e.Handle)
+	case StreamMarked:
+		return s.Marker(e.Stream, e.Marker)
+	case CompanyApplied:
+		return s.Company()
+	case CursorEvent:
+		handle, mailbox, _ := e.Cursor()
+		return s.Cursor(handle, mailbox)
+	case TurnCompleted:
+		return s.Work(e.Handle, e.EventID)
+	case MailParked:
+		return s.Dead(e.Handle, e.Mail.String(), e.key())
+	default:
+		panic(fmt.Sprintf("events: no subject for %T", e))
+	}
+}
+
+// Marker is where a stream's marker with that id stands. Write-once streams
+// need a subject for each.
+func (s Subjects) Marker(st Stream, id string) string {
+	switch st {
+	case StreamFleet:
+		return s.FleetLog()
+	case StreamMail:
+		return s.prefix + ".agent._log"
+	case StreamWork, StreamDead:
+		return s.prefix + "." + strings.ToLower(string(st)) + "._log." + id
+	default:
+		return s.prefix + "." + strings.ToLower(string(st)) + "._log"
+	}
+}
+
+// String tells one life of a stream from another.
+func (i StreamIdentity) String() string {
+	return fmt.Sprintf("%s/%d/%s", i.CreatedAt, i.MarkerSeq, i.MarkerID)
+}
+
+// key is the event id, or for mail that could not be read its position.
+func (e MailParked) key() string {
+	if e.EventID != "" {
+		return e.EventID
+	}
+	return fmt.Sprintf("mail %d", e.MailSeq)
+}

@@ -1,0 +1,58 @@
+package events
+
+import (
+	"encoding/json"
+	"errors"
+)
+
+// Outcome says how a turn ended, for its completion.
+type Outcome string
+
+// Outcomes of a recorded turn.
+const (
+	OutcomeDone   Outcome = "done"
+	OutcomeFailed Outcome = "failed" // it broke after acting, or panicked: it will not run again (B1)
+)
+
+// TurnCompleted is the ledger's record that the work behind one event is done:
+// one record per constituent id, write-once (K1, K2).
+type TurnCompleted struct {
+	Handle   string          `json:"-"`
+	EventID  string          `json:"event_id"`
+	EventIDs []string        `json:"event_ids"` // all constituents of the turn
+	WorkKey  string          `json:"work_key"`
+	Epoch    uint64          `json:"epoch"`
+	Owner    Incarnation     `json:"owner"`
+	Outcome  Outcome         `json:"outcome"`
+	Attempts int             `json:"attempts"` // turns started, this one included
+	Reply    json.RawMessage `json:"reply,omitempty"`
+	Why      string          `json:"why,omitempty"` // of a failed turn
+	Kept
+}
+
+// MailParked is mail that was set aside with its reason and stays readable.
+type MailParked struct {
+	Handle   string         `json:"-"`
+	Mailbox  Mailbox        `json:"mailbox"`
+	EventID  string         `json:"event_id"` // "" when the mail could not be read
+	MailSeq  uint64         `json:"mail_seq"`
+	Mail     StreamIdentity `json:"mail"`
+	Epoch    uint64         `json:"epoch"`
+	Owner    Incarnation    `json:"owner"`
+	Attempts int            `json:"attempts"`
+	Reason   string         `json:"reason"`
+	Header   Header         `json:"header,omitempty"`
+	Data     []byte         `json:"data,omitempty"`
+	Kept
+}
+
+func (TurnCompleted) event() {}
+func (MailParked) event()    {}
+
+func (e TurnCompleted) validate() error {
+	return errors.Join(tenure(e.Epoch, e.Owner), present("event_id", e.EventID), present("outcome", string(e.Outcome)))
+}
+
+func (e MailParked) validate() error {
+	return errors.Join(tenure(e.Epoch, e.Owner), present("reason", e.Reason), positive("mail_seq", e.MailSeq))
+}
