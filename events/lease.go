@@ -23,6 +23,13 @@ func MillisOf(d time.Duration) Millis { return Millis(d.Milliseconds()) }
 // Duration is the same as a time.Duration.
 func (m Millis) Duration() time.Duration { return time.Duration(m) * time.Millisecond }
 
+// LapsesAfter is how long a lease's last event must have been behind the log
+// before another may claim: the TTL and a bound for what two clocks differ by
+// over one TTL (design §3).
+func LapsesAfter(ttl time.Duration) time.Duration {
+	return ttl + max(250*time.Millisecond, ttl/100)
+}
+
 // LeaseClaimed begins a tenure: Epoch is the family's last epoch plus one (L2).
 type LeaseClaimed struct {
 	Lease     Lease       `json:"-"`

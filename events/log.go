@@ -65,6 +65,20 @@ type Check struct {
 	Last    uint64
 }
 
+// Receipt is what an append that stands answers.
+type Receipt struct {
+	Seq uint64
+	// FirstHand: the broker acknowledged the only send there was. Anything else
+	// was proven afterwards, and admits nothing (design §2, §4).
+	FirstHand bool
+}
+
+// Result is the answer to one member of many writes; exactly one of the two counts.
+type Result struct {
+	Seq uint64
+	Err error
+}
+
 // What an append or a read of the log can answer besides success. A caller
 // must keep the three kinds apart: refused (ErrConflict, ErrExists), not known
 // (ErrUnknown), not answered (ErrUnavailable).
