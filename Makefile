@@ -1,0 +1,105 @@
+# Everything that is built, tested or released goes through here; CI runs
+# `make ci` and nothing else. Needs Go and gcc (for the race detector); the
+# other tools are pinned in tools/go.mod and built once into .cache/bin.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+# A workspace file above the checkout would silently change what is built.
+export GOWORK := off
+export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci-lint
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
+BIN     := $(CURDIR)/.cache/bin
+LINT    := $(BIN)/golangci-lint
+GQLGEN  := $(BIN)/gqlgen
+TOOLMOD := tools/go.mod tools/go.sum
+STAGE   := tools/stage
+
+# Per package: a test that hangs must die with its stacks printed, before the
+# stage's budget ends it without a word.
+TEST_TIMEOUT  ?= 5m
+CASES_TIMEOUT ?= 60m
+FUZZTIME      ?= 30s
+BENCH         ?= .
+BENCHTIME     ?= 1s
+
+# Seconds each stage of `make ci` may take, from cold caches on two cores.
+BUDGET_BUILD_LINT := 240
+BUDGET_TEST       := 600
+
+GQLGEN_CONFIG := $(wildcard graph/gqlgen.yml)
+GO_SOURCES     = $$(find . \( -name '.?*' -o -name node_modules -o -path ./data -o -path ./bin \) -prune -o -name '*.go' -print)
+
+.PHONY: help
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## the program, into bin/tenure
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/tenure ./cmd/node
+
+.PHONY: run
+run: build ## build, then one node on this machine with its data in ./data
+	bin/tenure dev --data-dir ./data
+
+.PHONY: test
+test: ## every test but the long runs, with the race detector (Go and gcc only)
+	CGO_ENABLED=1 go test -race -shuffle=on -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: cases
+cases: ## field cases and schedules at their full counts (long)
+	TENURE_CASES=full CGO_ENABLED=1 go test -race -count=1 -v -timeout $(CASES_TIMEOUT) -run 'Case|Schedule' ./...
+
+.PHONY: fuzz
+fuzz: ## each fuzz target in turn, FUZZTIME (30s) each
+	tools/fuzz $(FUZZTIME)
+
+.PHONY: bench
+bench: ## benchmarks; BENCH=pattern and BENCHTIME=1s choose
+	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
+
+.PHONY: golden
+golden: ## rewrite the golden files, then show what changed: commit only what you can explain
+	tools/golden
+	@git --no-pager diff --stat -- '*testdata*'
+
+.PHONY: generate
+generate: $(GQLGEN) ## GraphQL code from schema.graphql
+ifneq ($(GQLGEN_CONFIG),)
+	cd $(dir $(GQLGEN_CONFIG)) && $(GQLGEN) generate
+else
+	@echo 'generate: no graph/gqlgen.yml, nothing to generate'
+endif
+
+.PHONY: generate-check
+generate-check: ## fail when the generated code is not what the schema gives
+	tools/unchanged '$(MAKE) --no-print-directory generate' graph
+
+.PHONY: lint
+lint: $(LINT) ## gofmt, then golangci-lint with .golangci.yml
+	@unformatted="$$(gofmt -l $(GO_SOURCES))"; if [[ -n "$$unformatted" ]]; then \
+		printf 'not gofmt-ed, run `make fmt`:\n%s\n' "$$unformatted" >&2; exit 1; fi
+	$(LINT) run ./...
+
+.PHONY: fmt
+fmt: ## gofmt every Go file
+	gofmt -w $(GO_SOURCES)
+
+.PHONY: ci
+ci: ## all that must pass before a change lands, each stage within its budget
+	@$(STAGE) build+lint $(BUDGET_BUILD_LINT) $(MAKE) --no-print-directory build lint generate-check
+	@$(STAGE) test $(BUDGET_TEST) $(MAKE) --no-print-directory test
+
+.PHONY: clean
+clean: ## remove what was built, tools and lint cache too; ./data stays
+	rm -rf bin .cache
+
+$(LINT): $(TOOLMOD)
+	cd tools && CGO_ENABLED=0 GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+$(GQLGEN): $(TOOLMOD)
+	cd tools && CGO_ENABLED=0 GOBIN=$(BIN) go install github.com/99designs/gqlgen
+	@touch $@
