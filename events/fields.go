@@ -77,3 +77,7 @@ func knows(t reflect.Type, name string) bool {
 func isObject(data []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) && json.Valid(data)
 }
+
+// UnknownOf returns the fields of e that this build does not know, for an
+// aggregate whose next event must carry them on.
+func UnknownOf(e Event) Fields { return e.kept() }
