@@ -43,6 +43,7 @@ type OpenCursor struct {
 type AttemptMail struct {
 	Epoch uint64
 	Owner events.Incarnation
+	Mail  events.StreamIdentity // with the newest marker at or below the highest of Seqs
 	Seqs  []uint64
 }
 
@@ -50,6 +51,7 @@ type AttemptMail struct {
 type SettleMail struct {
 	Epoch uint64
 	Owner events.Incarnation
+	Mail  events.StreamIdentity // as in AttemptMail
 	Ack   []uint64
 	Nak   []uint64
 }
@@ -119,11 +121,13 @@ func DecideCursor(handle string, box events.Mailbox, s Cursor, cmd CursorCommand
 		if s.Epoch != cmd.Epoch || s.Owner != cmd.Owner {
 			return nil, &FencedError{handle, cmd.Epoch, s.Epoch, s.Owner}
 		}
+		body.Mail = cmd.Mail
 		return decideAttempt(body, cmd.Seqs)
 	case SettleMail:
 		if s.Epoch != cmd.Epoch || s.Owner != cmd.Owner {
 			return nil, &FencedError{handle, cmd.Epoch, s.Epoch, s.Owner}
 		}
+		body.Mail = cmd.Mail
 		return decideSettle(body, cmd)
 	default:
 		panic(fmt.Sprintf("aggregates: no cursor command %T", cmd))

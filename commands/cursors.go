@@ -1,0 +1,245 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seat-tenure/tenure/aggregates"
+	"github.com/seat-tenure/tenure/events"
+)
+
+// MailIdentity tells which life of MAIL this is, and whether a cursor still
+// belongs to it (design §2).
+type MailIdentity interface {
+	// Current returns MAIL's creation and newest marker at or below upTo; 0
+	// asks for the newest there is.
+	Current(ctx context.Context, upTo uint64) (events.StreamIdentity, error)
+	// Check fails when MAIL was recreated, restored or swapped since known was
+	// seen by a reader that has read up to that position.
+	Check(ctx context.Context, known events.StreamIdentity, upTo uint64) error
+}
+
+// Cursors takes mailboxes over and records what happens to their mail.
+type Cursors struct {
+	shell *Shell
+	mail  MailIdentity
+}
+
+// Cursors returns the shell's side of the mailboxes.
+func (s *Shell) Cursors(mail MailIdentity) *Cursors { return &Cursors{s, mail} }
+
+// Mailboxes are the cursors of one seat, by mailbox, held by one tenure.
+type Mailboxes struct {
+	Tenure  Tenure
+	Cursors map[events.Mailbox]aggregates.Cursor
+}
+
+// Register makes the seat's mailbox known: its cursors first, then the event
+// that says so, after which a missing cursor is an alarm and is never made anew
+// (design §2). Idempotent, so that any node may do it, at any boot (U1).
+func (c *Cursors) Register(ctx context.Context, handle, agentID string) error {
+	sh, record := c.shell, c.shell.subjects.MailboxRecord(handle)
+	return tries(events.SeatLease(handle), func() error {
+		var now aggregates.Mailbox
+		r, ok, err := sh.newest(ctx, events.StreamFleet, record)
+		if err != nil {
+			return err
+		}
+		if ok {
+			now = aggregates.EvolveMailbox(now, r.Seq, r.Event.(events.MailboxRegistered))
+		}
+		decided := aggregates.DecideRegister(now, handle, agentID)
+		if len(decided) == 0 {
+			return nil
+		}
+		if !now.Registered {
+			if err := c.create(ctx, handle); err != nil {
+				return err
+			}
+		}
+		w, err := sh.write(sh.meta(), decided[0], &events.Check{Subject: record, Last: now.Last})
+		if err != nil {
+			return err
+		}
+		_, err = sh.log.Append(ctx, events.StreamFleet, w)
+		return err
+	})
+}
+
+// create makes the cursors that are not there yet.
+func (c *Cursors) create(ctx context.Context, handle string) error {
+	mail, err := c.mail.Current(ctx, 0)
+	if err != nil {
+		return err
+	}
+	for _, box := range events.Mailboxes {
+		_, _, err := c.apply(ctx, c.shell.meta(), handle, box, aggregates.Cursor{}, aggregates.CreateCursor{Mail: mail})
+		if err != nil && !errors.Is(err, events.ErrConflict) { // a conflict: it is there
+			return fmt.Errorf("create the %s cursor of %s: %w", box, handle, err)
+		}
+	}
+	return nil
+}
+
+// TakeOver makes t the tenure that may read and settle the seat's mail, in one
+// atomic batch over its cursors (design §4). Errors: *aggregates.FencedError
+// when a later tenure has them, *aggregates.NoCursorError and what
+// MailIdentity.Check answers when the mail cannot be trusted: each refuses the
+// seat.
+func (c *Cursors) TakeOver(ctx context.Context, t Tenure) (*Mailboxes, error) {
+	m := &Mailboxes{Tenure: t, Cursors: map[events.Mailbox]aggregates.Cursor{}}
+	err := tries(t.Lease, func() error {
+		ws := make([]events.Write, 0, len(events.Mailboxes))
+		opened := make([]events.CursorEvent, 0, len(events.Mailboxes))
+		for _, box := range events.Mailboxes {
+			w, e, err := c.open(ctx, t, box)
+			if err != nil {
+				return err
+			}
+			ws, opened = append(ws, w), append(opened, e)
+		}
+		r, err := c.shell.log.AppendBatch(ctx, events.StreamCursor, ws)
+		if err != nil {
+			return err
+		}
+		for i, e := range opened { // a batch takes consecutive sequences
+			seq := r.Seq - uint64(len(opened)-1-i)
+			m.Cursors[events.Mailboxes[i]] = aggregates.EvolveCursor(aggregates.Cursor{}, seq, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("take over the mailbox of %s: %w", t.Lease.ID, err)
+	}
+	return m, nil
+}
+
+// open decides one cursor's takeover on its newest record.
+func (c *Cursors) open(ctx context.Context, t Tenure, box events.Mailbox) (events.Write, events.CursorEvent, error) {
+	handle := t.Lease.ID
+	now, err := c.read(ctx, handle, box)
+	if err != nil {
+		return events.Write{}, nil, err
+	}
+	if now.Exists {
+		if err := c.mail.Check(ctx, now.Mail, now.Read); err != nil {
+			return events.Write{}, nil, err
+		}
+	}
+	mail, err := c.mail.Current(ctx, now.Read)
+	if err != nil {
+		return events.Write{}, nil, err
+	}
+	decided, err := aggregates.DecideCursor(handle, box, now, aggregates.OpenCursor{Epoch: t.Epoch, Owner: t.Owner, Mail: mail})
+	if err != nil {
+		return events.Write{}, nil, err
+	}
+	e := decided[0].(events.CursorEvent)
+	w, err := c.shell.write(c.shell.outside(t), e, &events.Check{Subject: c.shell.subjects.Cursor(handle, box), Last: now.Last})
+	return w, e, err
+}
+
+func (c *Cursors) read(ctx context.Context, handle string, box events.Mailbox) (aggregates.Cursor, error) {
+	r, ok, err := c.shell.newest(ctx, events.StreamCursor, c.shell.subjects.Cursor(handle, box))
+	if err != nil || !ok {
+		return aggregates.Cursor{}, err
+	}
+	return aggregates.EvolveCursor(aggregates.Cursor{}, r.Seq, r.Event.(events.CursorEvent)), nil
+}
+
+// maxSupersedes bounds how often an attempt record is superseded because its
+// acknowledgement was not first-hand.
+const maxSupersedes = 3
+
+// Attempt records that a turn starts on these messages, before the handler
+// sees them. Only its success admits the turn: the record was acknowledged
+// first-hand, so no successor had taken the mailbox over. A record found any
+// other way is superseded by a new one (design §4). *aggregates.FencedError:
+// this node may start nothing on the seat.
+func (c *Cursors) Attempt(ctx context.Context, m *Mailboxes, box events.Mailbox, seqs []uint64) error {
+	mail, err := c.seen(ctx, m.Cursors[box], seqs)
+	if err != nil {
+		return err
+	}
+	cmd := aggregates.AttemptMail{Epoch: m.Tenure.Epoch, Owner: m.Tenure.Owner, Mail: mail, Seqs: seqs}
+	before := m.Cursors[box]
+	for range maxSupersedes {
+		r, err := c.write(ctx, m, box, cmd)
+		if err != nil || r.FirstHand {
+			return err
+		}
+		// The superseding record tells the same attempt again: one turn, one count.
+		stood := m.Cursors[box]
+		m.Cursors[box] = aggregates.Cursor{Last: stood.Last, Exists: true, CursorSnapshot: before.CursorSnapshot, Unknown: before.Unknown}
+	}
+	return fmt.Errorf("attempt on %s: %w", m.Tenure.Lease.ID, events.ErrUnknown)
+}
+
+// Settle records how messages ended. A refusal means that a successor decides
+// about them now.
+func (c *Cursors) Settle(ctx context.Context, m *Mailboxes, box events.Mailbox, ack, nak []uint64) error {
+	mail, err := c.seen(ctx, m.Cursors[box], ack)
+	if err != nil {
+		return err
+	}
+	_, err = c.write(ctx, m, box, aggregates.SettleMail{Epoch: m.Tenure.Epoch, Owner: m.Tenure.Owner, Mail: mail, Ack: ack, Nak: nak})
+	return err
+}
+
+// seen returns MAIL's identity as a cursor that has read up to seqs must keep
+// it: a marker passed without being noted would look like a swapped stream.
+func (c *Cursors) seen(ctx context.Context, now aggregates.Cursor, seqs []uint64) (events.StreamIdentity, error) {
+	upTo := now.Read
+	for _, seq := range seqs {
+		upTo = max(upTo, seq)
+	}
+	if upTo == now.Read {
+		return now.Mail, nil
+	}
+	return c.mail.Current(ctx, upTo)
+}
+
+// write decides and appends on the cursor as this tenure last wrote it. It
+// writes alone, so a conflict is a takeover, unless an earlier write of its own
+// whose answer was lost has landed since: then it decides on that.
+func (c *Cursors) write(ctx context.Context, m *Mailboxes, box events.Mailbox, cmd aggregates.CursorCommand) (events.Receipt, error) {
+	var receipt events.Receipt
+	t := m.Tenure
+	err := tries(t.Lease, func() error {
+		next, r, err := c.apply(ctx, c.shell.outside(t), t.Lease.ID, box, m.Cursors[box], cmd)
+		if err == nil {
+			m.Cursors[box], receipt = next, r
+		}
+		if !errors.Is(err, events.ErrConflict) {
+			return err
+		}
+		now, readErr := c.read(ctx, t.Lease.ID, box)
+		if readErr != nil {
+			return readErr
+		}
+		if now.Epoch != t.Epoch || now.Owner != t.Owner {
+			return &aggregates.FencedError{Handle: t.Lease.ID, Epoch: t.Epoch, By: now.Epoch, Owner: now.Owner}
+		}
+		m.Cursors[box] = now
+		return err
+	})
+	return receipt, err
+}
+
+// apply decides cmd on now and appends what it makes happen.
+func (c *Cursors) apply(ctx context.Context, meta events.Meta, handle string, box events.Mailbox, now aggregates.Cursor, cmd aggregates.CursorCommand) (aggregates.Cursor, events.Receipt, error) {
+	decided, err := aggregates.DecideCursor(handle, box, now, cmd)
+	if err != nil || len(decided) == 0 {
+		return now, events.Receipt{}, err
+	}
+	w, err := c.shell.write(meta, decided[0], &events.Check{Subject: c.shell.subjects.Cursor(handle, box), Last: now.Last})
+	if err != nil {
+		return now, events.Receipt{}, err
+	}
+	r, err := c.shell.log.Append(ctx, events.StreamCursor, w)
+	if err != nil {
+		return now, events.Receipt{}, err
+	}
+	return aggregates.EvolveCursor(now, r.Seq, decided[0].(events.CursorEvent)), r, nil
+}

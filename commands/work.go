@@ -1,0 +1,118 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/seat-tenure/tenure/aggregates"
+	"github.com/seat-tenure/tenure/events"
+)
+
+// Send stores mail for a seat and returns its position in MAIL. An id that the
+// sender repeats is settled by the completion ledger, not here; the broker
+// collapses only the repeats of this one attempt to send.
+func (s *Shell) Send(ctx context.Context, m events.Mail) (uint64, error) {
+	w, err := events.EncodeMail(s.subjects, m, uuid.NewString())
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.log.Append(ctx, events.StreamMail, w)
+	if err != nil {
+		return 0, fmt.Errorf("mail to %s: %w", m.Handle, err)
+	}
+	return r.Seq, nil
+}
+
+// Completed asks the ledger's leader, never a view, whether the work behind an
+// event is done (K1). ok is false when there is no record; an error is "not
+// known", which fails open: the caller runs it (K3).
+func (s *Shell) Completed(ctx context.Context, handle, eventID string) (done events.TurnCompleted, ok bool, err error) {
+	r, ok, err := s.newest(ctx, events.StreamWork, s.subjects.Work(handle, eventID))
+	if err != nil || !ok {
+		return done, false, err
+	}
+	return r.Event.(events.TurnCompleted), true, nil
+}
+
+// Complete records a turn in the ledger, one write-once record per constituent
+// id: in one batch, or one by one where some id is recorded already (K2).
+func (s *Shell) Complete(ctx context.Context, t Tenure, c events.TurnCompleted) error {
+	ws := make([]events.Write, 0, len(c.EventIDs))
+	for _, id := range c.EventIDs {
+		c.EventID = id
+		w, err := s.write(s.outside(t), c, nil)
+		if err != nil {
+			return err
+		}
+		w.Check = &events.Check{Subject: w.Subject} // so that a lost answer can be settled by writing
+		ws = append(ws, w)
+	}
+	if len(ws) > 1 {
+		_, err := s.log.AppendBatch(ctx, events.StreamWork, ws)
+		if err == nil || !recorded(err) {
+			return err
+		}
+	}
+	var failed []error
+	for _, w := range ws {
+		if _, err := s.log.Append(ctx, events.StreamWork, w); err != nil && !recorded(err) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// recorded says that a write-once subject has its record: done is done.
+func recorded(err error) bool {
+	return errors.Is(err, events.ErrExists) || errors.Is(err, events.ErrConflict)
+}
+
+// Park sets mail aside in DEAD with its reason, write-once. The caller settles
+// it on the cursor afterwards, so a crash between parks it twice under one
+// subject, which is once.
+func (s *Shell) Park(ctx context.Context, t Tenure, p events.MailParked) error {
+	w, err := s.write(s.outside(t), p, nil)
+	if err != nil {
+		return err
+	}
+	w.Check = &events.Check{Subject: w.Subject}
+	if _, err = s.log.Append(ctx, events.StreamDead, w); err != nil && !recorded(err) {
+		return fmt.Errorf("park mail %d of %s: %w", p.MailSeq, p.Handle, err)
+	}
+	return nil
+}
+
+// Apply makes c the newest revision of the company, unless it is that already,
+// and returns the revision in force.
+func (s *Shell) Apply(ctx context.Context, c events.CompanyApplied) (uint64, error) {
+	var revision uint64
+	err := tries(name("company"), func() error {
+		var now aggregates.Company
+		r, ok, err := s.newest(ctx, events.StreamFleet, s.subjects.Company())
+		if err != nil {
+			return err
+		}
+		if ok {
+			now = aggregates.EvolveCompany(now, r.Seq, r.Event.(events.CompanyApplied))
+		}
+		revision = now.Revision
+		for _, e := range aggregates.DecideApply(now, c) {
+			w, err := s.write(s.meta(), e, &events.Check{Subject: s.subjects.Company(), Last: now.Last})
+			if err != nil {
+				return err
+			}
+			if _, err := s.log.Append(ctx, events.StreamFleet, w); err != nil {
+				return err
+			}
+			revision = e.(events.CompanyApplied).Revision
+		}
+		return nil
+	})
+	return revision, err
+}
+
+type name string
+
+func (n name) String() string { return string(n) }
