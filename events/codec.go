@@ -57,7 +57,7 @@ func makeRegistry() map[string]spec {
 		NameCursorAttempted:   {1, famCursor, decodeAs(func(e *CursorAttempted, t target) { e.place(t) })},
 		NameCursorSettled:     {1, famCursor, decodeAs(func(e *CursorSettled, t target) { e.place(t) })},
 		NameTurnCompleted:     {1, famWork, then(decodeAs(func(e *TurnCompleted, t target) { e.Handle = t.handle }), underOwnDigest)},
-		NameMailParked:        {1, famDead, decodeAs(func(e *MailParked, t target) { e.Handle = t.handle })},
+		NameMailParked:        {1, famDead, then(decodeAs(func(e *MailParked, t target) { e.Handle = t.handle }), underOwnKey)},
 	}
 	for kind, names := range leaseNames {
 		r[names[0]] = spec{1, famLease, onLease(kind, false, decodeAs(func(e *LeaseClaimed, t target) { e.Lease = t.lease }))}

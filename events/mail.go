@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -52,9 +53,14 @@ const maxMailID = 256
 // EncodeMail renders m for its subject. sendAttempt makes the broker collapse
 // repeats of one attempt to send, and nothing else.
 func EncodeMail(s Subjects, m Mail, sendAttempt string) (Write, error) {
-	err := errors.Join(ValidHandle(m.Handle), present("id", m.ID), present("type", m.Type))
-	if err == nil && (len(m.ID) > maxMailID || strings.ContainsAny(m.ID, "\r\n")) {
-		err = fmt.Errorf("id: at most %d characters and no line breaks", maxMailID)
+	err := errors.Join(ValidHandle(m.Handle), present("id", m.ID), present("type", m.Type),
+		line("id", m.ID), line("type", m.Type), line("source", m.Source),
+		line("conversation", m.Conversation), line("send attempt", sendAttempt))
+	if err == nil && !slices.Contains(Mailboxes[:], m.Mailbox) {
+		err = fmt.Errorf("%q is no mailbox of a seat", m.Mailbox)
+	}
+	if err == nil && len(m.ID) > maxMailID {
+		err = fmt.Errorf("id: over %d bytes", maxMailID)
 	}
 	if err == nil && !json.Valid(m.Data) {
 		err = errors.New("data is not JSON")
@@ -77,6 +83,15 @@ func EncodeMail(s Subjects, m Mail, sendAttempt string) (Write, error) {
 	return Write{Subject: s.Mail(m.Handle, m.Mailbox), Header: h, Data: m.Data}, nil
 }
 
+// line says what a broker's header would change in s, or nil: it trims spaces
+// at the ends and has no line breaks. A changed id would be another event's.
+func line(field, s string) error {
+	if strings.ContainsAny(s, "\r\n") || strings.TrimSpace(s) != s {
+		return fmt.Errorf("%s: no line breaks, and no spaces at its ends", field)
+	}
+	return nil
+}
+
 // DecodeMail reads mail as a seat got it. An error means that no turn can ever
 // be run on it: it is to be parked, not tried again.
 func DecodeMail(s Subjects, msg Message) (Mail, error) {
@@ -93,7 +108,7 @@ func DecodeMail(s Subjects, msg Message) (Mail, error) {
 		return Mail{}, err
 	}
 	if len(m.ID) > maxMailID {
-		return Mail{}, fmt.Errorf("header %s is over %d characters", HeaderID, maxMailID)
+		return Mail{}, fmt.Errorf("header %s is over %d bytes", HeaderID, maxMailID)
 	}
 	if !json.Valid(m.Data) {
 		return Mail{}, errors.New("the payload is not JSON")

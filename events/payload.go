@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 )
 
 // maxRoster bounds what an unpacked roster may take: far above 100,000 seats.
@@ -14,9 +15,13 @@ const maxRoster = 64 << 20
 // payload renders an event's data.
 func payload(e Event) ([]byte, error) {
 	if c, ok := e.(CompanyApplied); ok {
-		var err error
-		if c.Roster, err = packRoster(c.Seats); err != nil {
-			return nil, err
+		// A roster that says the same already is kept byte for byte: another
+		// compressor would pack it otherwise, and a newer build's fields (L9)
+		// would be lost.
+		if packed, err := unpackRoster(c.Roster); err != nil || !reflect.DeepEqual(packed, c.Seats) {
+			if c.Roster, err = packRoster(c.Seats); err != nil {
+				return nil, err
+			}
 		}
 		e = c
 	}
@@ -58,6 +63,15 @@ func openRoster(e CompanyApplied, _ target) (Event, error) {
 func underOwnDigest(e TurnCompleted, t target) (Event, error) {
 	if Digest(e.EventID) != t.digest {
 		return nil, fmt.Errorf("the completion of event %q stands under another event's subject", e.EventID)
+	}
+	return e, nil
+}
+
+// underOwnKey holds parked mail against its subject, which is write-once per
+// mail: under another's it would keep that one out of DEAD.
+func underOwnKey(e MailParked, t target) (Event, error) {
+	if deadDigest(e.Mail.String(), e.key()) != t.digest {
+		return nil, fmt.Errorf("the parked mail %d stands under another mail's subject", e.MailSeq)
 	}
 	return e, nil
 }

@@ -167,8 +167,10 @@ func (s Subjects) Completions() string { return s.prefix + ".work.*.*" }
 // Dead is where one parked mail stands, write-once. The identity of MAIL is
 // part of it, since a recreated stream counts its sequences anew.
 func (s Subjects) Dead(handle, mailIdentity, eventID string) string {
-	return s.prefix + ".dead." + handle + "." + Digest(mailIdentity+"\n"+eventID)
+	return s.prefix + ".dead." + handle + "." + deadDigest(mailIdentity, eventID)
 }
+
+func deadDigest(mailIdentity, eventID string) string { return Digest(mailIdentity + "\n" + eventID) }
 
 // Digest is the hex SHA-256 of s: how an id that is no token stands in a subject.
 func Digest(s string) string {
