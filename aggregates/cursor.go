@@ -135,8 +135,9 @@ func DecideCursor(handle string, box events.Mailbox, s Cursor, cmd CursorCommand
 }
 
 func decideAttempt(body events.CursorBody, seqs []uint64) ([]events.Event, error) {
+	before := len(body.Open)
 	body.Open = slices.Clone(body.Open)
-	for _, seq := range slices.Sorted(slices.Values(seqs)) {
+	for _, seq := range slices.Compact(slices.Sorted(slices.Values(seqs))) { // one turn costs one attempt (D3)
 		i, open := find(body.Open, seq)
 		switch {
 		case open:
@@ -150,7 +151,7 @@ func decideAttempt(body events.CursorBody, seqs []uint64) ([]events.Event, error
 		body.Open[i].Running = true
 	}
 	if len(body.Open) > MaxOpenMail {
-		return nil, &FullError{body.Handle, len(body.Open) - len(seqs)}
+		return nil, &FullError{body.Handle, before}
 	}
 	return []events.Event{events.CursorAttempted{CursorBody: body}}, nil
 }
