@@ -104,6 +104,7 @@ const (
 	ReasonDrain         Reason = "drain"
 	ReasonRebalance     Reason = "rebalance"
 	ReasonRoleGone      Reason = "role_gone"
+	ReasonMoved         Reason = "placement_moved"
 	ReasonRenewRefused  Reason = "renew_refused"
 	ReasonTTLGrace      Reason = "ttl_grace"
 	ReasonAcquireFailed Reason = "acquire_failed"

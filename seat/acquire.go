@@ -1,0 +1,116 @@
+package seat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seat-tenure/tenure/aggregates"
+	"github.com/seat-tenure/tenure/commands"
+	"github.com/seat-tenure/tenure/events"
+)
+
+// acquire claims the seat and establishes it: cursors taken over, stages up in
+// order (H1). Whatever fails after the claim ends in a fenced release. Errors
+// of the claim itself are the caller's to judge: *aggregates.HeldError says
+// whose seat it is, events.ErrUnknown that the claim may stand, which a later
+// pass finds in this incarnation's name and gives back (L4).
+func (h *Host) acquire(ctx context.Context, handle string) error {
+	lock := h.locks.of(handle)
+	lock.Lock()
+	defer lock.Unlock()
+	if h.leavingOrHolds(handle) {
+		return nil
+	}
+	sent := h.deps.Now()
+	t, err := h.deps.Leases.Claim(ctx, events.SeatLease(handle), h.claim(), h.deps.LogClock.UnseenFor)
+	if err != nil {
+		return err
+	}
+	h.log.Info(logClaimed, keySeat, handle, keyEpoch, t.Epoch)
+	h.mu.Lock()
+	h.held[handle] = &holding{tenure: t, phase: acquiring, good: sent}
+	late := h.draining // the drain began while the claim was in flight (P6)
+	h.mu.Unlock()
+	if late {
+		h.teardown(ctx, handle, Voluntary, events.ReasonDrain)
+		return nil
+	}
+	if err := h.establish(ctx, t); err != nil {
+		h.log.Error(logAcquireFailed, keySeat, handle, keyEpoch, t.Epoch, keyErr, err)
+		h.teardown(ctx, handle, Fenced, events.ReasonAcquireFailed)
+	}
+	return nil
+}
+
+// establish brings a claimed seat up. The caller holds the seat's lock.
+func (h *Host) establish(ctx context.Context, t commands.Tenure) error {
+	handle := t.Lease.ID
+	m, err := h.deps.Takeover.TakeOver(ctx, t)
+	if err != nil {
+		return err
+	}
+	up, err := h.bringUp(ctx, m)
+	h.mu.Lock()
+	s := h.held[handle]
+	s.up = up
+	if err == nil && s.over {
+		err = &NotHeldError{handle, t.Epoch} // a renewal was refused meanwhile
+	}
+	if err == nil {
+		s.phase = held // from here on MayStart may say yes (H2)
+	}
+	h.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	h.log.Info(logAttached, keySeat, handle, keyEpoch, t.Epoch)
+	h.deps.Renewed([]string{handle})
+	var ended *aggregates.EndedError
+	if err := h.deps.Reporter.Established(ctx, t); errors.As(err, &ended) {
+		return fmt.Errorf("lost while it was being established: %w", err)
+	} else if err != nil {
+		h.log.Warn(logReportFailed, keySeat, handle, keyEpoch, t.Epoch, keyErr, err)
+	}
+	return nil
+}
+
+func (h *Host) leavingOrHolds(handle string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, holds := h.held[handle]
+	return holds || h.draining
+}
+
+// claim is what this node brings to a seat's lease.
+func (h *Host) claim() commands.Claim {
+	return commands.Claim{
+		Preferred: h.cfg.NodeID, TTL: h.cfg.TTL, Protocol: Protocol,
+		Local: h.cfg.Local, DeadLocal: h.cfg.Local, // this boot has the directory's lock
+	}
+}
+
+// giveBack ends a tenure in this incarnation's name that it neither holds nor
+// is acquiring: a claim of unknown outcome that landed, or a seat dropped
+// without a release (design §10, schedule 4). Judged under the seat's lock.
+func (h *Host) giveBack(ctx context.Context, handle string) {
+	lock := h.locks.of(handle)
+	if !lock.TryLock() {
+		return // it is being acquired or released; the next pass looks again
+	}
+	defer lock.Unlock()
+	h.mu.Lock()
+	_, holds := h.held[handle]
+	h.mu.Unlock()
+	if holds {
+		return
+	}
+	lease := events.SeatLease(handle)
+	now, err := h.deps.Leases.Lease(ctx, lease)
+	if err != nil || now.Status == aggregates.LeaseFree || now.Owner != h.deps.Self {
+		return
+	}
+	t := commands.Tenure{Lease: lease, Owner: now.Owner, Epoch: now.Epoch, Last: now.Last, Local: now.Local}
+	err = h.deps.Leases.Release(ctx, t, events.ReasonNotHeld)
+	h.log.Warn(logGaveBack, keySeat, handle, keyEpoch, now.Epoch, keyErr, err)
+}

@@ -1,0 +1,170 @@
+package seat
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seat-tenure/tenure/aggregates"
+	"github.com/seat-tenure/tenure/clock"
+	"github.com/seat-tenure/tenure/commands"
+	"github.com/seat-tenure/tenure/events"
+)
+
+// Protocol is what holding a lease means in this build (V1, V3).
+const Protocol = 4
+
+// Config is what a host needs to know. All durations are above zero.
+type Config struct {
+	NodeID        string
+	Facts         events.NodeFacts
+	TTL           time.Duration // the fleet's, in force (L7)
+	SweepInterval time.Duration // P5
+	Limits        Limits
+	Local         string // data directory's id under local coordination, else ""
+	RunsSeats     bool   // the node has the role "seats"
+}
+
+// Heartbeat is how often a holder renews at the latest (L7).
+func (c Config) Heartbeat() time.Duration { return c.TTL / 3 }
+
+// Leases writes and reads leases; *commands.Shell does.
+type Leases interface {
+	Lease(ctx context.Context, l events.Lease) (aggregates.Lease, error)
+	Claim(ctx context.Context, l events.Lease, c commands.Claim, unseen commands.Unseen) (commands.Tenure, error)
+	Renew(ctx context.Context, ts []commands.Tenure) []commands.Renewed
+	Release(ctx context.Context, t commands.Tenure, reason events.Reason) error
+}
+
+// Reporter records that a seat admits turns.
+type Reporter interface {
+	Established(ctx context.Context, t commands.Tenure) error
+}
+
+// Takeover opens a seat's cursors for a tenure: the first act after a claim.
+type Takeover interface {
+	TakeOver(ctx context.Context, t commands.Tenure) (*commands.Mailboxes, error)
+}
+
+// LogClock judges lapses (L6).
+type LogClock interface {
+	UnseenFor(seq uint64) (time.Duration, bool)
+	Earliest(seq uint64, ttl time.Duration) (time.Duration, bool)
+}
+
+// Deps are the parts a host works with.
+type Deps struct {
+	Self     events.Incarnation
+	Leases   Leases
+	Reporter Reporter
+	Takeover Takeover
+	LogClock LogClock
+	Fleet    Fleet
+	Stages   []Stage
+	// Renewed is told, after every round, which seats were renewed: admission
+	// is open again for whoever deferred (A2). It must not block.
+	Renewed func(handles []string)
+	Now     clock.Source
+	Log     *slog.Logger
+}
+
+// Host runs the seats of one node.
+type Host struct {
+	cfg  Config
+	deps Deps
+	log  *slog.Logger
+
+	wake chan struct{} // one slot: an early pass is wanted
+	work sync.WaitGroup
+
+	locks keyedLocks
+
+	mu       sync.Mutex // guards what follows; never held while calling out
+	held     map[string]*holding
+	presence *commands.Tenure
+	proved   clock.Instant // of presence, as holding.good
+	clash    events.Incarnation
+	draining bool
+	lastPass Pass
+}
+
+// New returns a host that holds nothing yet.
+func New(cfg Config, deps Deps) *Host {
+	return &Host{
+		cfg: cfg, deps: deps, log: deps.Log.With(keyNode, cfg.NodeID),
+		wake: make(chan struct{}, 1), held: map[string]*holding{},
+	}
+}
+
+// Wake asks for a pass before the next one is due (P5). It never blocks; asking
+// twice asks once.
+func (h *Host) Wake() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// leaveTimeout bounds a whole shutdown: in-flight turns get their own bound,
+// and what is not released by then lapses.
+const leaveTimeout = 2 * time.Minute
+
+// Run holds the node's presence and its seats until ctx ends, then gives
+// everything back and returns. Heartbeats go on until the last seat is given
+// back.
+func (h *Host) Run(ctx context.Context) error {
+	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var beats sync.WaitGroup
+	beats.Go(func() { h.heartbeats(beating) })
+	h.sweeps(ctx)
+	leaving, cancel := context.WithTimeout(beating, leaveTimeout)
+	h.leave(leaving)
+	cancel()
+	stop()
+	beats.Wait()
+	h.work.Wait()
+	return context.Cause(ctx)
+}
+
+// leave gives every seat back, then the presence (H4 drain).
+func (h *Host) leave(ctx context.Context) {
+	h.mu.Lock()
+	h.draining = true
+	handles := h.handles()
+	h.mu.Unlock()
+	var all sync.WaitGroup
+	for _, handle := range handles {
+		all.Go(func() { h.release(ctx, handle, Voluntary, events.ReasonDrain) })
+	}
+	all.Wait()
+	h.dropPresence(ctx)
+}
+
+// sweeps runs a pass every interval, and early ones as P5 allows: one for a
+// wake within an interval, and one at the moment the next lease can lapse.
+func (h *Host) sweeps(ctx context.Context) {
+	due := time.NewTimer(0)
+	lapse := time.NewTimer(time.Hour)
+	defer due.Stop()
+	defer lapse.Stop()
+	wake := h.wake // nil once this interval's early pass was run
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-due.C:
+			wake = h.wake
+			due.Reset(h.cfg.SweepInterval)
+		case <-wake:
+			wake = nil
+		case <-lapse.C:
+		}
+		pass := h.sweep(ctx)
+		if pass.NextLapse > 0 {
+			lapse.Reset(pass.NextLapse)
+		} else {
+			lapse.Stop()
+		}
+	}
+}

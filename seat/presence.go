@@ -1,0 +1,72 @@
+package seat
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seat-tenure/tenure/aggregates"
+	"github.com/seat-tenure/tenure/commands"
+	"github.com/seat-tenure/tenure/events"
+)
+
+// ensurePresence claims this node's presence unless it has it, and says whether
+// it has it now. While another incarnation holds it, this process takes no
+// seats (L1): two processes under one node id would each count themselves as
+// the node.
+func (h *Host) ensurePresence(ctx context.Context) bool {
+	h.mu.Lock()
+	has, draining := h.presence != nil, h.draining
+	h.mu.Unlock()
+	if has || draining {
+		return has
+	}
+	sent := h.deps.Now()
+	t, err := h.claimPresence(ctx)
+	var other *aggregates.HeldError
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case err == nil:
+		h.presence, h.proved, h.clash = &t, sent, ""
+		h.log.Info(logPresence, keyOwner, t.Owner, keyEpoch, t.Epoch)
+	case errors.As(err, &other):
+		h.clash = other.Owner
+		h.log.Error(logNodeIDInUse, keyOwner, other.Owner,
+			"do", "give this node another node.id; if the other process is gone, its presence lapses by itself")
+	default:
+		h.log.Warn(logSweepFailed, "what", "claim presence", keyErr, err)
+	}
+	return err == nil
+}
+
+func (h *Host) claimPresence(ctx context.Context) (commands.Tenure, error) {
+	lease := events.NodeLease(h.cfg.NodeID)
+	c := h.claim()
+	c.Node = &h.cfg.Facts
+	t, err := h.deps.Leases.Claim(ctx, lease, c, h.deps.LogClock.UnseenFor)
+	var other *aggregates.HeldError
+	if !errors.As(err, &other) || other.Owner != h.deps.Self {
+		return t, err
+	}
+	// It is in this incarnation's own name: a claim whose answer was lost, or
+	// one whose time ran out while the broker was away. Given back, then anew.
+	mine := commands.Tenure{Lease: lease, Owner: other.Owner, Epoch: other.Epoch, Last: other.Last, Local: h.cfg.Local}
+	if err := h.deps.Leases.Release(ctx, mine, events.ReasonNotHeld); err != nil {
+		return t, err
+	}
+	return h.deps.Leases.Claim(ctx, lease, c, h.deps.LogClock.UnseenFor)
+}
+
+// dropPresence gives the presence back; if that is not answered it lapses.
+func (h *Host) dropPresence(ctx context.Context) {
+	h.mu.Lock()
+	p := h.presence
+	h.presence = nil
+	h.mu.Unlock()
+	if p == nil {
+		return
+	}
+	if err := h.deps.Leases.Release(ctx, *p, events.ReasonDrain); err != nil {
+		h.log.Warn(logReleaseUnknown, "lease", p.Lease.String(), keyEpoch, p.Epoch, keyErr, err)
+	}
+}

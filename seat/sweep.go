@@ -1,0 +1,143 @@
+package seat
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seat-tenure/tenure/aggregates"
+	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/placement"
+)
+
+// Pass is what one sweep found and did (P14).
+type Pass struct {
+	Held, Capacity int
+	Full           bool // fleet_full: the counts cover every placeable seat (P11)
+	Unplaceable    []string
+	Claimed        int
+	Released       int
+	// NextLapse is when the next lease that was refused can lapse, 0 for none.
+	NextLapse time.Duration
+
+	nodes []placement.Node // the presences as this pass saw them
+	at    time.Time
+}
+
+// sweep runs one pass: presence, leases in its own name that it does not hold,
+// what placement wants given back, what it wants claimed.
+func (h *Host) sweep(ctx context.Context) Pass {
+	if !h.ensurePresence(ctx) || !h.cfg.RunsSeats {
+		return Pass{NextLapse: h.presenceLapse(ctx)}
+	}
+	sight, err := h.deps.Fleet.Look(ctx)
+	if err != nil {
+		h.log.Warn(logSweepFailed, "what", "look at the fleet", keyErr, err)
+		return Pass{}
+	}
+	h.giveBackUnheld(ctx, sight)
+	h.mu.Lock()
+	before := h.lastPass
+	h.mu.Unlock()
+	view := h.view(sight, before.nodes)
+	plan := placement.Sweep(view)
+	pass := Pass{
+		Held: plan.Held, Capacity: plan.Capacity, Full: plan.Full, Unplaceable: plan.Unplaceable,
+		nodes: before.nodes, at: before.at,
+	}
+	if now := time.Now(); before.nodes == nil || now.Sub(before.at) >= h.cfg.SweepInterval {
+		pass.nodes, pass.at = view.Nodes, now
+	}
+	pass.Released = h.giveBackExcess(ctx, plan)
+	pass.Claimed, pass.NextLapse = h.claimPlanned(ctx, plan)
+	h.report(before, pass, plan)
+	h.mu.Lock()
+	h.lastPass = pass
+	h.mu.Unlock()
+	return pass
+}
+
+// presenceLapse is when the presence that keeps this node out can lapse.
+func (h *Host) presenceLapse(ctx context.Context) time.Duration {
+	now, err := h.deps.Leases.Lease(ctx, events.NodeLease(h.cfg.NodeID))
+	if err != nil || now.Status == aggregates.LeaseFree {
+		return 0
+	}
+	wait, known := h.deps.LogClock.Earliest(now.Last, h.cfg.TTL)
+	if !known {
+		return 0
+	}
+	return wait + time.Millisecond
+}
+
+func (h *Host) giveBackUnheld(ctx context.Context, s Sight) {
+	for handle, o := range s.Owners {
+		if o.Held && o.Incarnation == h.deps.Self {
+			h.giveBack(ctx, handle)
+		}
+	}
+}
+
+// giveBackExcess gives back what is not this node's to run, all of it, and what
+// is over its share, within the pass's limit (P4).
+//
+// Each goes on its own: a turn that takes long to end holds up neither the
+// other seats nor the pass.
+func (h *Host) giveBackExcess(ctx context.Context, plan placement.Plan) int {
+	ctx = context.WithoutCancel(ctx) // a teardown that began is finished, within its own bounds
+	start := func(handles []string, reason events.Reason) {
+		for _, handle := range handles {
+			h.startLeaving(handle, reason)
+			h.work.Go(func() { h.release(ctx, handle, Voluntary, reason) })
+		}
+	}
+	start(plan.Decommissioned, events.ReasonRoleGone)
+	start(plan.Moved, events.ReasonMoved)
+	start(plan.Release, events.ReasonRebalance)
+	return len(plan.Release)
+}
+
+// claimPlanned tries the plan's candidates until the pass's limit (P2), and
+// says when the next one that was refused can lapse.
+func (h *Host) claimPlanned(ctx context.Context, plan placement.Plan) (claimed int, next time.Duration) {
+	start, claims := time.Now(), plan.Claims()
+	for h.cfg.Limits.mayClaim(claimed, time.Since(start), h.cfg.SweepInterval) {
+		handle, ok := claims.Next()
+		if !ok || ctx.Err() != nil {
+			break
+		}
+		err := h.acquire(ctx, handle)
+		var other *aggregates.HeldError
+		switch {
+		case err == nil:
+			claimed++
+			continue
+		case errors.As(err, &other):
+			if wait, known := h.deps.LogClock.Earliest(other.Last, h.cfg.TTL); known && (next == 0 || wait < next) {
+				next = wait + time.Millisecond
+			}
+		default:
+			h.log.Warn(logAcquireFailed, keySeat, handle, keyErr, err)
+		}
+		claims.Lost(handle)
+	}
+	return claimed, next
+}
+
+// report logs the pass: at info on an edge, else at debug (P14).
+func (h *Host) report(before, pass Pass, plan placement.Plan) {
+	level := h.log.Debug
+	if pass.Held != before.Held || pass.Capacity != before.Capacity || pass.Claimed+pass.Released > 0 {
+		level = h.log.Info
+	}
+	level(logSweep, "held", pass.Held+pass.Claimed-pass.Released, "capacity", pass.Capacity,
+		"fleet_full", pass.Full, "claimed", pass.Claimed, "released", pass.Released)
+	if plan.WhyNone == placement.Behind {
+		h.log.Debug(logClaimsWithheld)
+	}
+	if !slices.Equal(before.Unplaceable, pass.Unplaceable) && len(pass.Unplaceable) > 0 {
+		h.log.Warn(logUnplaceable, "seats", pass.Unplaceable,
+			"do", "start a node that these seats' placement matches, or change the placement in the company document")
+	}
+}
