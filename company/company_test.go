@@ -131,6 +131,7 @@ func TestLookUp(t *testing.T) {
 		{"writr", 3, []string{"writer"}},
 		{"leed", 1, []string{"lead"}},
 		{"riter", 5, []string{"writer", "reviewer"}},
+		{"rev", 3, []string{"reviewer"}},
 		{"zzzzzzzz", 3, nil},
 		{"lead", 0, nil},
 		{strings.Repeat("lead", 1000), 3, nil},

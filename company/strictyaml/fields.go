@@ -99,8 +99,10 @@ func unknownFix(key string, known []string) string {
 	return "remove it; the keys here are " + strings.Join(known, ", ")
 }
 
-// maxNear bounds the words that Nearest compares, in bytes.
-const maxNear = 128
+const (
+	maxNear   = 128 // bytes of the words that Nearest compares
+	minPrefix = 3   // letters that may stand for a word they begin
+)
 
 // Nearest returns up to n of the candidates that word may be a slip of, the
 // nearest by edit distance first. A candidate with more than half of its
@@ -119,6 +121,9 @@ func Nearest(word string, candidates []string, n int) []string {
 			continue
 		}
 		d := levenshtein.ComputeDistance(word, c)
+		if len(word) >= minPrefix && strings.HasPrefix(c, word) {
+			d = 1 // cut short, not misspelt
+		}
 		if d <= max(len(word), len(c))/2 {
 			found = append(found, near{c, d})
 		}

@@ -46,10 +46,21 @@ func (n Node) Text() (string, bool) {
 		n.wrongType("text", "write it in quotes: "+Quote(n.v.text))
 	case kindNull:
 		n.wrongType("text", "write the text, or remove the key")
+	case kindMap:
+		n.wrongType("text", n.v.unquotedFix())
 	default:
 		n.wrongType("text", "write one text")
 	}
 	return "", false
+}
+
+// unquotedFix is for host:port, which the parser takes for a map of one inside
+// of brackets.
+func (v *value) unquotedFix() string {
+	if len(v.entries) == 1 && v.entries[0].value.text != "" {
+		return "write it in quotes: " + Quote(v.entries[0].key+":"+v.entries[0].value.text)
+	}
+	return "write one text"
 }
 
 // Int reads a plain decimal integer.
