@@ -88,6 +88,7 @@ const (
 	codeSequenceNotFound      = 10043
 	codeDeleteFailed          = 10057
 	codeTooLarge              = 10054
+	codeStreamNameInUse       = 10058
 )
 
 // What the server says in the text of a code that has several meanings. The
@@ -171,6 +172,8 @@ func askError(err error) error {
 	}
 	return fmt.Errorf("%w: %w", events.ErrUnavailable, err)
 }
+
+func isUnknown(err error) bool { return errors.Is(err, events.ErrUnknown) }
 
 // wait sleeps for d unless ctx ends first, and says whether it did sleep.
 func wait(ctx context.Context, d time.Duration) bool {

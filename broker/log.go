@@ -92,7 +92,7 @@ func (l *Log) settle(ctx context.Context, st events.Stream, ws []events.Write, s
 		switch {
 		case err == nil:
 			return Receipt{Seq: seq, Sent: sent, FirstHand: !unknown}, nil
-		case errors.Is(err, events.ErrUnknown):
+		case isUnknown(err):
 			unknown = true
 			if p.kind == proofNone {
 				return Receipt{}, err
@@ -129,12 +129,11 @@ func unsettled(err error, unknown bool) error {
 	switch {
 	case unknown && errors.Is(err, events.ErrUnknown):
 		return err
-	case unknown, errors.Is(err, events.ErrConflict):
+	case unknown:
 		return fmt.Errorf("%w: not settled in time: %s", events.ErrUnknown, err)
-	case errors.Is(err, events.ErrExists):
-		// Another write to the subject was in flight all the time, and nobody could
-		// be asked whether it stands.
-		return fmt.Errorf("%w: %s, but it cannot be read", events.ErrBusy, err)
+	case errors.Is(err, events.ErrConflict), errors.Is(err, events.ErrExists):
+		// Refused, so nothing is stored, but what stands there could not be read.
+		return fmt.Errorf("%w: %s, and the log could not be read", events.ErrBusy, err)
 	}
 	return err
 }

@@ -207,4 +207,3 @@ func (r *renewal) singles(ctx context.Context) {
 	}
 	r.left = nil
 }
-

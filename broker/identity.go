@@ -1,0 +1,276 @@
+package broker
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seat-tenure/tenure/events"
+)
+
+// Limits of markers.
+const (
+	// MarkEvery is how often a running node marks the streams; a boot does too.
+	MarkEvery = time.Hour
+	// markerWalk bounds how many entries of a marker subject one check reads.
+	markerWalk = 10_000
+)
+
+// Identity tells one life of a stream from another (design §2).
+type Identity = events.StreamIdentity
+
+// Marks writes marker events with random ids into the streams of a fleet, and
+// records the other streams' in FLEET.
+type Marks struct {
+	Store  Store
+	Source events.Incarnation // who writes them
+}
+
+// Mark marks every stream once: at boot, before anything is read. It returns
+// the new identities.
+func (k Marks) Mark(ctx context.Context) (map[events.Stream]Identity, error) {
+	identities := map[events.Stream]Identity{}
+	for _, s := range streams(k.Store.Subjects().Prefix()) {
+		id, marked, err := k.mark(ctx, s)
+		if err != nil {
+			return nil, fmt.Errorf("mark stream %s: %w", s.stream, err)
+		}
+		identities[s.stream] = id
+		if s.stream == events.StreamFleet {
+			continue
+		}
+		w, err := k.write(k.Store.Subjects().FleetLog(), marked)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := k.append(ctx, events.StreamFleet, w); err != nil {
+			return nil, fmt.Errorf("record the marker of %s: %w", s.stream, err)
+		}
+	}
+	return identities, nil
+}
+
+// Run marks the streams every MarkEvery until ctx ends. One that fails is
+// reported to failed and made up for by the next.
+func (k Marks) Run(ctx context.Context, failed func(error)) error {
+	tick := time.NewTicker(MarkEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+			if _, err := k.Mark(ctx); err != nil && ctx.Err() == nil {
+				failed(err)
+			}
+		}
+	}
+}
+
+// mark puts one marker into one stream.
+func (k Marks) mark(ctx context.Context, s settings) (Identity, events.StreamMarked, error) {
+	info, err := k.Store.Stream(s.stream).Info(ctx)
+	if err != nil {
+		return Identity{}, events.StreamMarked{}, err
+	}
+	id := identityOf(info.CreatedAt)
+	id.MarkerID = token()
+	marked := events.StreamMarked{Stream: s.stream, Marker: id.MarkerID, CreatedAt: id.CreatedAt}
+	w, err := k.write(markerSubject(k.Store.Subjects(), s, id.MarkerID), marked)
+	if err != nil {
+		return Identity{}, events.StreamMarked{}, err
+	}
+	id.MarkerSeq, err = k.append(ctx, s.stream, w)
+	return id, marked, err
+}
+
+// write encodes a marker for the subject it is to stand under.
+func (k Marks) write(subject string, marked events.StreamMarked) (events.Write, error) {
+	meta := events.Meta{ID: token(), Source: k.Source, Time: time.Now(), Command: token()}
+	w, err := events.Encode(k.Store.Subjects(), meta, marked)
+	w.Subject = subject
+	return w, err
+}
+
+// append tries a few times. A marker of unknown outcome may stand twice, which
+// is as good.
+func (k Marks) append(ctx context.Context, st events.Stream, w events.Write) (seq uint64, err error) {
+	for range 5 {
+		if seq, err = k.Store.Stream(st).Append(ctx, w); err == nil || !wait(ctx, settlePauseMax) {
+			break
+		}
+	}
+	return seq, err
+}
+
+// markerSubject is where a marker stands. Where a stream keeps one message per
+// subject each marker needs one of its own: a newer marker must not remove the
+// one that a checkpoint rests on.
+func markerSubject(subjects events.Subjects, s settings, id string) string {
+	subject := subjects.Marker(s.stream, id)
+	if s.perSubj == 1 && !s.once {
+		subject += "." + id
+	}
+	return subject
+}
+
+// markerFilter covers the markers of a stream.
+func markerFilter(s settings) string {
+	switch {
+	case s.stream == events.StreamFleet:
+		return s.prefix + "." + s.token + ".log"
+	case s.perSubj == 1:
+		return s.prefix + "." + s.token + "._log.*"
+	default:
+		return s.prefix + "." + s.token + "._log"
+	}
+}
+
+func token() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails, by its documentation
+	return hex.EncodeToString(b)
+}
+
+// MarkerOf returns the id of the marker that m is for its own stream, and false
+// for every other message: also for FLEET's records of other streams' markers.
+func MarkerOf(m events.Message) (id string, ok bool) {
+	if m.Header.Get(events.HeaderType) != events.NameStreamMarked {
+		return "", false
+	}
+	var marked struct {
+		Stream events.Stream `json:"stream"`
+		Marker string        `json:"marker"`
+	}
+	if err := json.Unmarshal(m.Data, &marked); err != nil || marked.Stream != m.Stream || marked.Marker == "" {
+		return "", false
+	}
+	return marked.Marker, true
+}
+
+// NewestMarker returns the identity of a stream for a reader at position upTo:
+// its creation and the newest marker at or below. Without a marker there, only
+// the creation is set.
+func NewestMarker(ctx context.Context, store Store, st events.Stream, upTo uint64) (Identity, error) {
+	s, filter := store.Stream(st), markerFilterOf(store, st)
+	info, err := s.Info(ctx)
+	if err != nil {
+		return Identity{}, err
+	}
+	id := identityOf(info.CreatedAt)
+	for range markerWalk {
+		m, err := lastAtOrBelow(ctx, s, filter, upTo)
+		if errors.Is(err, events.ErrNotFound) {
+			return id, nil
+		}
+		if err != nil {
+			return Identity{}, err
+		}
+		if marker, ok := MarkerOf(m); ok {
+			id.MarkerSeq, id.MarkerID = m.Seq, marker
+			return id, nil
+		}
+		upTo = m.Seq - 1
+	}
+	return Identity{}, fmt.Errorf("stream %s has no marker among the last %d entries of %s", st, markerWalk, filter)
+}
+
+// lastAtOrBelow finds the newest message under filter at or below upTo. The
+// broker reads forwards only, so it is searched for by halves.
+func lastAtOrBelow(ctx context.Context, s Stream, filter string, upTo uint64) (events.Message, error) {
+	m, err := s.Last(ctx, filter)
+	if err != nil || m.Seq <= upTo {
+		return m, err
+	}
+	found := events.Message{}
+	for low, high := uint64(1), upTo; low <= high; {
+		middle := low + (high-low)/2
+		m, err := s.Next(ctx, filter, middle)
+		switch {
+		case errors.Is(err, events.ErrNotFound), err == nil && m.Seq > upTo:
+			high = middle - 1
+		case err != nil:
+			return events.Message{}, err
+		default:
+			found, low = m, m.Seq+1
+		}
+	}
+	if found.Seq == 0 {
+		return found, events.ErrNotFound
+	}
+	return found, nil
+}
+
+// CheckIdentity verifies that a stream is the one in which a reader at position
+// upTo knew want: created at the same time, the marker at its place, and no
+// marker between it and the position that the reader did not see. The last
+// catches a stream that was restored to an older state and has grown past every
+// position since (design §10, schedule 16). It returns an *IdentityError, or
+// why the stream could not be asked.
+func CheckIdentity(ctx context.Context, store Store, st events.Stream, want Identity, upTo uint64) error {
+	s, filter := store.Stream(st), markerFilterOf(store, st)
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	have := identityOf(info.CreatedAt)
+	wrong := func(reason IdentityReason) error {
+		return &IdentityError{Stream: st, Reason: reason, Want: want, Have: have}
+	}
+	switch {
+	case want.CreatedAt != have.CreatedAt:
+		return wrong(Recreated)
+	case upTo > info.Last:
+		return wrong(Shorter)
+	}
+	if want.MarkerSeq > 0 {
+		m, err := s.Get(ctx, want.MarkerSeq)
+		switch {
+		case errors.Is(err, events.ErrNotFound) && want.MarkerSeq < info.First:
+			return wrong(MarkerAged)
+		case errors.Is(err, events.ErrNotFound):
+			return wrong(MarkerGone)
+		case err != nil:
+			return err
+		}
+		have.MarkerSeq = m.Seq
+		if have.MarkerID, _ = MarkerOf(m); have.MarkerID != want.MarkerID {
+			return wrong(MarkerGone)
+		}
+	}
+	return noForeign(ctx, s, filter, want.MarkerSeq+1, upTo, func(m events.Message, id string) error {
+		have.MarkerSeq, have.MarkerID = m.Seq, id
+		return wrong(MarkerForeign)
+	})
+}
+
+// noForeign looks for a marker in [from, upTo].
+func noForeign(ctx context.Context, s Stream, filter string, from, upTo uint64, found func(events.Message, string) error) error {
+	for range markerWalk {
+		m, err := s.Next(ctx, filter, from)
+		if errors.Is(err, events.ErrNotFound) || err == nil && m.Seq > upTo {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if id, ok := MarkerOf(m); ok {
+			return found(m, id)
+		}
+		from = m.Seq + 1
+	}
+	return fmt.Errorf("more than %d entries under %s between a marker and the position that rests on it", markerWalk, filter)
+}
+
+func markerFilterOf(store Store, st events.Stream) string {
+	for _, s := range streams(store.Subjects().Prefix()) {
+		if s.stream == st {
+			return markerFilter(s)
+		}
+	}
+	panic(fmt.Sprintf("broker: no stream %q", st))
+}
