@@ -70,10 +70,10 @@ func (v View) judgeHeld(f *fleet, p *Plan) {
 		p.Held++
 		g := f.of[h]
 		switch {
-		case g == nil && v.CompanyKnown:
+		case !v.CompanyKnown: // nothing is known of its seats
+		case g == nil:
 			p.Decommissioned = append(p.Decommissioned, h)
-		case g == nil || !known:
-		case !self.Seats || !g.matches(self):
+		case known && (!self.Seats || !g.matches(self)):
 			p.Moved = append(p.Moved, h)
 		default:
 			g.Held++
