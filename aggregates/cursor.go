@@ -35,7 +35,6 @@ type CreateCursor struct{ Mail events.StreamIdentity }
 type OpenCursor struct {
 	Epoch uint64
 	Owner events.Incarnation
-	Mail  events.StreamIdentity // what MAIL is now, already checked against the cursor's
 }
 
 // AttemptMail records, before the handler sees them, that a turn starts on
@@ -115,7 +114,7 @@ func DecideCursor(handle string, box events.Mailbox, s Cursor, cmd CursorCommand
 		if s.Epoch > cmd.Epoch || (s.Epoch == cmd.Epoch && s.Owner != cmd.Owner) {
 			return nil, &FencedError{handle, cmd.Epoch, s.Epoch, s.Owner}
 		}
-		body.Epoch, body.Owner, body.Mail = cmd.Epoch, cmd.Owner, cmd.Mail
+		body.Epoch, body.Owner = cmd.Epoch, cmd.Owner
 		return []events.Event{events.CursorOpened{CursorBody: body}}, nil
 	case AttemptMail:
 		if s.Epoch != cmd.Epoch || s.Owner != cmd.Owner {

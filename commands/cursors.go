@@ -12,9 +12,9 @@ import (
 // MailIdentity tells which life of MAIL this is, and whether a cursor still
 // belongs to it (design §2).
 type MailIdentity interface {
-	// Current returns MAIL's creation and newest marker at or below upTo; 0
-	// asks for the newest there is.
-	Current(ctx context.Context, upTo uint64) (events.StreamIdentity, error)
+	// Advance returns the identity for a reader that knew known, the zero value
+	// for none, and has now read up to upTo. It fails as Check does.
+	Advance(ctx context.Context, known events.StreamIdentity, upTo uint64) (events.StreamIdentity, error)
 	// Check fails when MAIL was recreated, restored or swapped since known was
 	// seen by a reader that has read up to that position.
 	Check(ctx context.Context, known events.StreamIdentity, upTo uint64) error
@@ -69,7 +69,7 @@ func (c *Cursors) Register(ctx context.Context, handle, agentID string) error {
 
 // create makes the cursors that are not there yet.
 func (c *Cursors) create(ctx context.Context, handle string) error {
-	mail, err := c.mail.Current(ctx, 0)
+	mail, err := c.mail.Advance(ctx, events.StreamIdentity{}, 0)
 	if err != nil {
 		return err
 	}
@@ -127,11 +127,7 @@ func (c *Cursors) open(ctx context.Context, t Tenure, box events.Mailbox) (event
 			return events.Write{}, nil, err
 		}
 	}
-	mail, err := c.mail.Current(ctx, now.Read)
-	if err != nil {
-		return events.Write{}, nil, err
-	}
-	decided, err := aggregates.DecideCursor(handle, box, now, aggregates.OpenCursor{Epoch: t.Epoch, Owner: t.Owner, Mail: mail})
+	decided, err := aggregates.DecideCursor(handle, box, now, aggregates.OpenCursor{Epoch: t.Epoch, Owner: t.Owner})
 	if err != nil {
 		return events.Write{}, nil, err
 	}
@@ -197,7 +193,13 @@ func (c *Cursors) seen(ctx context.Context, now aggregates.Cursor, seqs []uint64
 	if upTo == now.Read {
 		return now.Mail, nil
 	}
-	return c.mail.Current(ctx, upTo)
+	return c.mail.Advance(ctx, now.Mail, upTo)
+}
+
+// Check says whether MAIL is still the stream that the mailbox was read from.
+func (c *Cursors) Check(ctx context.Context, m *Mailboxes, box events.Mailbox) error {
+	now := m.Cursors[box]
+	return c.mail.Check(ctx, now.Mail, now.Read)
 }
 
 // write decides and appends on the cursor as this tenure last wrote it. It

@@ -1,0 +1,276 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/seat-tenure/tenure/aggregates"
+	"github.com/seat-tenure/tenure/commands"
+	"github.com/seat-tenure/tenure/events"
+)
+
+// Mail reads a seat's mail from the stream's leader. Nothing it does settles
+// anything: the cursor alone does.
+type Mail interface {
+	// Next returns the first message of the mailbox at or after from;
+	// events.ErrNotFound when there is none yet.
+	Next(ctx context.Context, handle string, box events.Mailbox, from uint64) (events.Message, error)
+	// Subscribe calls wake after mail was stored, from now on; a wake may be
+	// lost. When it returns, the broker knows of it.
+	Subscribe(ctx context.Context, handle string, box events.Mailbox, wake func()) (stop func(), err error)
+	// Purge removes the mailbox's messages up to the watermark, all of them settled.
+	Purge(ctx context.Context, handle string, box events.Mailbox, watermark uint64) error
+	// Waiting counts what the broker keeps of each seat's mailbox: a hint.
+	Waiting(ctx context.Context, box events.Mailbox) (map[string]uint64, error)
+}
+
+// Limits of an inbox.
+const (
+	// purgeEvery bounds how much settled mail is kept while more keeps coming.
+	purgeEvery = 256
+	// readAgain is the pause after a read that was not answered.
+	readAgain = 250 * time.Millisecond
+)
+
+// errDetached ends an inbox's work when the seat lets go of it.
+var errDetached = errors.New("the seat lets go of its inbox")
+
+// inbox reads one seat's mail, alone and serially, for one tenure. Its loop
+// owns every field but the channels.
+//
+// wake, resume and quiesce carry no data, have one slot and are never closed;
+// done is closed by the loop when it ends.
+type inbox struct {
+	worker *Worker
+	mail   Mail
+	m      *commands.Mailboxes
+	box    events.Mailbox
+	log    *slog.Logger
+
+	wake, resume, quiesce chan struct{}
+	done                  chan struct{}
+	end                   context.CancelCauseFunc
+	unsubscribe           func()
+
+	due     map[uint64]time.Time // open messages and when they are tried again
+	caught  bool                 // the last read found nothing newer
+	woken   bool                 // by a wake-up, since caught
+	held    bool                 // deferred: nothing is read until resume (D1)
+	full    bool                 // said already that the cursor is full
+	purged  uint64
+	settled int // since the last purge
+	alive   error
+}
+
+// run reads and works until ctx ends or a successor has the cursor.
+func (b *inbox) run(ctx context.Context) {
+	defer close(b.done)
+	b.restart()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.quiesce:
+			return
+		default:
+		}
+		if b.held {
+			if !b.wait(ctx, 0) {
+				return
+			}
+			continue
+		}
+		msg, pause, err := b.next(ctx)
+		switch {
+		case err == nil:
+			b.woken = false
+			if !b.process(ctx, msg) {
+				return
+			}
+		case errors.Is(err, errNothing):
+			if !b.idle(ctx) || !b.wait(ctx, pause) {
+				return
+			}
+		default:
+			b.log.Warn(logMailUnread, keyErr, err)
+			if !b.wait(ctx, readAgain) {
+				return
+			}
+		}
+	}
+}
+
+// restart schedules what the tenure found open: a turn that never ended is
+// tried at once, a Nak's backoff begins anew (design §6).
+func (b *inbox) restart() {
+	b.due = map[uint64]time.Time{}
+	now := time.Now()
+	for _, o := range b.cursor().Open {
+		b.due[o.Seq] = now
+		if !o.Running && o.Attempts > 0 {
+			b.due[o.Seq] = now.Add(backoff(o.Attempts))
+		}
+	}
+}
+
+// errNothing: no message is due.
+var errNothing = errors.New("nothing to do")
+
+// next returns the message to work on: an open one that is due, else the next
+// unread one. With errNothing comes how long until an open one is due, 0: none.
+func (b *inbox) next(ctx context.Context) (events.Message, time.Duration, error) {
+	now, soonest := time.Now(), time.Duration(0)
+	for _, o := range b.cursor().Open {
+		wait := b.due[o.Seq].Sub(now)
+		if wait <= 0 {
+			return b.open(ctx, o.Seq)
+		}
+		if soonest == 0 || wait < soonest {
+			soonest = wait
+		}
+	}
+	if b.caught || b.atBound() {
+		return events.Message{}, soonest, errNothing
+	}
+	msg, err := b.mail.Next(ctx, b.m.Tenure.Lease.ID, b.box, b.cursor().Read+1)
+	if errors.Is(err, events.ErrNotFound) {
+		b.caught = true
+		return events.Message{}, soonest, errNothing
+	}
+	return msg, 0, err
+}
+
+// open reads a message that was seen before. One that is gone is settled: only
+// its removal by an operator or by the retirement of the mailbox takes it.
+func (b *inbox) open(ctx context.Context, seq uint64) (events.Message, time.Duration, error) {
+	msg, err := b.mail.Next(ctx, b.m.Tenure.Lease.ID, b.box, seq)
+	if err == nil && msg.Seq == seq {
+		return msg, 0, nil
+	}
+	if err == nil || errors.Is(err, events.ErrNotFound) {
+		if err := b.worker.Cursors.Check(ctx, b.m, b.box); err != nil {
+			return msg, 0, err
+		}
+		b.log.Warn(logMailGone, "mail_seq", seq)
+		if err := b.worker.Cursors.Settle(ctx, b.m, b.box, []uint64{seq}, nil); err != nil {
+			return msg, 0, err
+		}
+		return msg, time.Millisecond, errNothing
+	}
+	return msg, 0, err
+}
+
+// process works on one message and says whether the inbox may go on.
+func (b *inbox) process(ctx context.Context, msg events.Message) bool {
+	v := b.worker.handle(ctx, b.m, b.box, msg)
+	if errors.Is(v.alive, ErrChildrenAlive) {
+		b.alive = v.alive
+	}
+	switch v.then {
+	case acked:
+		delete(b.due, msg.Seq)
+		if b.settled++; b.settled >= purgeEvery {
+			b.purge(ctx)
+		}
+	case nakked:
+		b.due[msg.Seq] = time.Now().Add(backoff(v.attempts))
+	case deferred:
+		b.held = true
+	case ended:
+		return false
+	}
+	return true
+}
+
+// idle runs once nothing is due and nothing newer was found: the time to purge,
+// and to look whether a wake-up that led to nothing means another stream.
+func (b *inbox) idle(ctx context.Context) bool {
+	if b.woken {
+		b.woken = false
+		if err := b.worker.Cursors.Check(ctx, b.m, b.box); err != nil && !errors.Is(err, events.ErrUnavailable) && ctx.Err() == nil {
+			b.log.Error(logMailSwapped, keyErr, err,
+				"do", "nothing was skipped or purged: put the old MAIL stream back, or retire the mailbox")
+			b.worker.Swapped(b.m.Tenure.Lease.ID, err)
+			return false
+		}
+	}
+	b.purge(ctx)
+	return true
+}
+
+// purge removes settled mail while it is fresh: late and scattered it would
+// stall every publish (design §6). Never on another stream's sequences.
+func (b *inbox) purge(ctx context.Context) {
+	mark := b.cursor().Watermark()
+	if b.settled == 0 || mark <= b.purged {
+		return
+	}
+	err := b.worker.Cursors.Check(ctx, b.m, b.box)
+	if err == nil {
+		err = b.mail.Purge(ctx, b.m.Tenure.Lease.ID, b.box, mark)
+	}
+	if err != nil {
+		b.log.Debug(logMailKept, keyErr, err) // tried again with the next settled message
+		return
+	}
+	b.purged, b.settled = mark, 0
+}
+
+// atBound says whether the cursor has as much open mail as it may keep, once in
+// the log.
+func (b *inbox) atBound() bool {
+	full := len(b.cursor().Open) >= aggregates.MaxOpenMail
+	if full && !b.full {
+		b.log.Error(logMailboxFull, "open", aggregates.MaxOpenMail, "do", "find out why this seat's turns keep failing; its newer mail waits")
+	}
+	b.full = full
+	return full
+}
+
+// wait blocks until something can have changed, or for that long; 0 is for as
+// long as it takes. It reports false when the inbox is to stop.
+func (b *inbox) wait(ctx context.Context, pause time.Duration) bool {
+	var timer <-chan time.Time
+	if pause > 0 {
+		t := time.NewTimer(pause)
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-b.quiesce:
+		return false
+	case <-b.wake:
+		b.caught, b.woken = false, true
+	case <-b.resume:
+		b.held = false
+	case <-timer:
+	}
+	return true
+}
+
+func (b *inbox) cursor() events.CursorSnapshot { return b.m.Cursors[b.box].CursorSnapshot }
+
+// poke fills a one-slot channel without blocking.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// backoff is the pause before a failed message comes again, so that a failing
+// provider does not use up a budget in seconds (design §6).
+func backoff(attempts int) time.Duration {
+	const first, most = 500 * time.Millisecond, time.Minute
+	d := first
+	for range attempts - 1 {
+		if d *= 2; d >= most {
+			return most
+		}
+	}
+	return d
+}

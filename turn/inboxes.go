@@ -1,0 +1,150 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seat-tenure/tenure/commands"
+	"github.com/seat-tenure/tenure/events"
+)
+
+// How long a detach waits.
+const (
+	// finishFor bounds how long a voluntary release waits for the turn in flight (H4).
+	finishFor = 30 * time.Second
+	// abandonFor bounds how long an abandoned turn may take to be gone: its
+	// program gets two seconds, then SIGKILL.
+	abandonFor = 15 * time.Second
+)
+
+// Inboxes are the inboxes that this node's seats read. Attach and Detach of one
+// seat exclude each other by the host's lock on the seat.
+type Inboxes struct {
+	worker *Worker
+	mail   Mail
+	mark   Mark
+	log    *slog.Logger
+
+	mu     sync.Mutex // guards inbox
+	inbox  map[string]*inbox
+	looked chan struct{} // one slot: look for mail whose wake-up was lost
+}
+
+// NewInboxes returns the inboxes of a node, none attached yet.
+func NewInboxes(w *Worker, mail Mail, mark Mark, log *slog.Logger) *Inboxes {
+	return &Inboxes{worker: w, mail: mail, mark: mark, log: log, inbox: map[string]*inbox{}, looked: make(chan struct{}, 1)}
+}
+
+// Attach starts reading the seat's inbox under the tenure that has its cursors.
+// The wake-up is subscribed before the first read, so nothing falls between.
+func (x *Inboxes) Attach(ctx context.Context, m *commands.Mailboxes) error {
+	handle := m.Tenure.Lease.ID
+	b := &inbox{
+		worker: x.worker, mail: x.mail, m: m, box: events.Inbox,
+		log:  x.log.With(keySeat, handle, keyEpoch, m.Tenure.Epoch),
+		wake: make(chan struct{}, 1), resume: make(chan struct{}, 1), quiesce: make(chan struct{}, 1),
+		done: make(chan struct{}),
+	}
+	var err error
+	if b.unsubscribe, err = x.mail.Subscribe(ctx, handle, b.box, func() { poke(b.wake) }); err != nil {
+		return fmt.Errorf("subscribe to the wake-ups of %s: %w", handle, err)
+	}
+	// The inbox outlives the acquisition; Detach ends it.
+	reading, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	b.end = end
+	b.held = true // until the host says that turns are admitted
+	x.mu.Lock()
+	x.inbox[handle] = b
+	x.mu.Unlock()
+	go b.run(reading)
+	return nil
+}
+
+// Detach stops reading and returns once nothing of the seat's work is left
+// here. With finish the turn in flight gets time to end; without, or past that
+// time, it is abandoned: its program is ended and nothing of it is settled.
+// What cannot be proven gone is an error, to be tried again (H6).
+func (x *Inboxes) Detach(ctx context.Context, handle string, finish bool) error {
+	x.mu.Lock()
+	b := x.inbox[handle]
+	x.mu.Unlock()
+	if b == nil {
+		return nil
+	}
+	if finish {
+		poke(b.quiesce)
+		b.await(ctx, finishFor)
+	}
+	b.end(errDetached)
+	if !b.await(ctx, abandonFor) {
+		return fmt.Errorf("the turn in flight on %s has not ended %v after it was told to", handle, abandonFor)
+	}
+	b.unsubscribe()
+	if b.alive != nil {
+		if err := EndChildren(ctx, x.mark, handle); err != nil {
+			return err
+		}
+	}
+	x.mu.Lock()
+	delete(x.inbox, handle)
+	x.mu.Unlock()
+	return nil
+}
+
+// await waits until the loop has ended, that long at most.
+func (b *inbox) await(ctx context.Context, limit time.Duration) bool {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-b.done:
+		return true
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	select {
+	case <-b.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Renewed lets the seats that deferred read on: their admission is proven again
+// (A2, D2). It is also the beat on which lost wake-ups are looked for. It never
+// blocks.
+func (x *Inboxes) Renewed(handles []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, handle := range handles {
+		if b := x.inbox[handle]; b != nil {
+			poke(b.resume)
+		}
+	}
+	poke(x.looked)
+}
+
+// Run looks for lost wake-ups, one request for the whole node at each heartbeat,
+// until ctx ends (design §6).
+func (x *Inboxes) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-x.looked:
+		}
+		waiting, err := x.mail.Waiting(ctx, events.Inbox)
+		if err != nil {
+			continue // the next beat looks again; a seat in use reads anyway
+		}
+		x.mu.Lock()
+		for handle, b := range x.inbox {
+			if waiting[handle] > 0 {
+				poke(b.wake)
+			}
+		}
+		x.mu.Unlock()
+	}
+}

@@ -1,0 +1,35 @@
+package turn
+
+// Names of log events; those of the source text are exact (O1).
+const (
+	logTurnStarted         = "turn_started"
+	logTurnCompleted       = "turn_completed"
+	logTurnFailed          = "turn_failed"
+	logTurnFenced          = "turn_fenced"
+	logTurnBroke           = "turn_broke_after_acting"
+	logPanicked            = "dispatch_panicked"
+	logTriggerSkipped      = "turn_trigger_skipped"
+	logRerun               = "turn_rerun_after_unfinished_attempt"
+	logFenced              = "mailbox_taken_over"
+	logAttemptUnrecorded   = "mailbox_cursor_not_written"
+	logMailDropped         = "mail_runs_no_turn"
+	logMailUnread          = "mail_not_read"
+	logMailGone            = "mail_gone"
+	logMailKept            = "mail_purge_postponed"
+	logMailSwapped         = "mail_stream_swapped"
+	logMailboxFull         = "mailbox_full"
+	logParked              = "mail_parked"
+	logParkFailed          = "mail_park_failed"
+	logLedgerUnread        = "completion_ledger_unread"
+	logCompletionUnwritten = "completion_unwritten"
+	logSkipUnrecorded      = "skip_unrecorded"
+	logChildrenAlive       = "turn_children_alive"
+)
+
+// Keys of log attributes.
+const (
+	keySeat   = "seat"
+	keyEpoch  = "epoch"
+	keyReason = "reason"
+	keyErr    = "err"
+)

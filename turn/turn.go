@@ -1,0 +1,136 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/seat-tenure/tenure/commands"
+	"github.com/seat-tenure/tenure/events"
+)
+
+// recordFor bounds what is written after a turn.
+const recordFor = 30 * time.Second
+
+// panicked is a turn that ended in a panic: a defect, which a re-run would meet
+// again (B1).
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("the turn panicked: %v", p.value) }
+
+// fencedCalls does a turn's calls, each behind the fence (F2).
+type fencedCalls struct {
+	fence func() error
+	tools *Tools
+}
+
+// Call checks the fence, then calls.
+func (c fencedCalls) Call(ctx context.Context, id, tool string, args json.RawMessage) (json.RawMessage, error) {
+	if err := c.fence(); err != nil {
+		return nil, err
+	}
+	return c.tools.Call(ctx, tool, args)
+}
+
+// run does the turn that the attempt record admitted and decides by its own
+// record what becomes of the trigger (B1).
+func (w *Worker) run(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, seq uint64, mail events.Mail, attempt int) verdictOf {
+	log := w.log(m, mail)
+	req := Request{
+		Seat: mail.Handle, Epoch: m.Tenure.Epoch, WorkKey: WorkKey([]string{mail.ID}), Attempt: attempt,
+		Events: []Event{{ID: mail.ID, Type: mail.Type, Time: mail.Time, Data: mail.Data, Conversation: mail.Conversation}},
+	}
+	start := time.Now()
+	log.Info(logTurnStarted, "attempt", attempt, "type", mail.Type)
+	reply, reached, err := w.work(ctx, req)
+	v := verdictOf{attempts: attempt}
+	if errors.Is(err, ErrChildrenAlive) {
+		v.alive = err
+		log.Error(logChildrenAlive, keyErr, err, "do", "nothing yet: the seat is kept until they are gone")
+	}
+	c := events.TurnCompleted{
+		Handle: mail.Handle, EventIDs: []string{mail.ID}, WorkKey: req.WorkKey, Epoch: m.Tenure.Epoch,
+		Owner: m.Tenure.Owner, Outcome: events.OutcomeDone, Attempts: attempt, Reply: reply.JSON,
+	}
+	var broke *panicked
+	switch {
+	case reply.JSON != nil:
+		w.complete(ctx, m, c)
+		log.Info(logTurnCompleted, "attempts", attempt, "took", time.Since(start))
+		v.then = acked
+		return w.record(ctx, m, box, []uint64{seq}, nil, v)
+	case errors.As(err, &broke):
+		log.Error(logPanicked, "panic", broke.value, "stack", string(broke.stack))
+		return w.giveUp(ctx, m, box, seq, c, events.SkipPanicked, err, v)
+	case reached:
+		log.Error(logTurnBroke, keyErr, err)
+		return w.giveUp(ctx, m, box, seq, c, events.SkipBrokeOutside, err, v)
+	case errors.Is(err, ErrFenced), ctx.Err() != nil:
+		log.Warn(logTurnFenced, keyErr, err)
+		v.then = deferred // F5: the delivery is healthy, the successor is entitled to it
+		return v
+	default:
+		log.Warn(logTurnFailed, keyErr, err, "again_in", backoff(attempt))
+		v.then = nakked
+		return w.record(ctx, m, box, nil, []uint64{seq}, v)
+	}
+}
+
+// work runs the agent. reached says whether a call reached outside, or may have.
+func (w *Worker) work(ctx context.Context, req Request) (reply Reply, reached bool, err error) {
+	agent, err := w.Agents.Agent(req.Seat)
+	if err != nil {
+		return Reply{}, false, err
+	}
+	req.AgentID = agent.ID
+	tools, err := NewTools(req, uuid.NewString(), w.Sender, w.Status)
+	if err != nil {
+		return Reply{}, false, err
+	}
+	fence := func() error {
+		if err := w.Admission.Fence(req.Seat, req.Epoch); err != nil {
+			return fmt.Errorf("%w: %w", ErrFenced, err)
+		}
+		return nil
+	}
+	defer func() {
+		reached = tools.Reached()
+		if p := recover(); p != nil {
+			err = errors.Join(err, &panicked{p, debug.Stack()})
+		}
+	}()
+	if err := fence(); err != nil { // the top of the round
+		return Reply{}, false, err
+	}
+	reply, err = agent.Runner.Run(ctx, req, fencedCalls{fence, tools})
+	return reply, false, err
+}
+
+// complete records the turn. When that fails its effects stand all the same,
+// and it is reported (K3).
+func (w *Worker) complete(ctx context.Context, m *commands.Mailboxes, c events.TurnCompleted) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordFor)
+	defer cancel()
+	if err := w.Ledger.Complete(ctx, m.Tenure, c); err != nil {
+		w.Log.Error(logCompletionUnwritten, keySeat, c.Handle, keyEpoch, c.Epoch, "events", c.EventIDs, keyErr, err,
+			"do", "nothing: its effects stand; it may be run once more if this node dies before it settles the mail")
+	}
+}
+
+// giveUp records a turn that broke after it acted, and settles its trigger: the
+// writes cannot be undone, and a re-run would repeat them (B1, B3).
+func (w *Worker) giveUp(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, seq uint64, c events.TurnCompleted, why events.SkipReason, cause error, v verdictOf) verdictOf {
+	c.Outcome, c.Why, c.Reply = events.OutcomeFailed, clip(cause.Error(), maxWhy), nil
+	w.complete(ctx, m, c)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordFor)
+	defer cancel()
+	v.then = w.skip(ctx, m, box, seq, c.EventIDs[0], why, c.Why).then
+	return v
+}
