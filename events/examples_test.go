@@ -1,0 +1,109 @@
+package events_test
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/seat-tenure/tenure/events"
+)
+
+const (
+	alpha events.Incarnation = "node-0:0badcafe"
+	beta  events.Incarnation = "node-1:5eedf00d"
+)
+
+// fleet is the grammar that every fixture is written in.
+var fleet = must(events.NewSubjects("crewlet"))
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// envelopes of the two fixtures of a name.
+var (
+	minMeta  = events.Meta{ID: "e-1", Time: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+	fullMeta = events.Meta{
+		ID: "0199d1f0-7c1e-7a52-9f0e-3f1d2c4b5a69", Source: alpha,
+		Time:    time.Date(2026, 3, 4, 5, 6, 7, 123456789, time.UTC),
+		Command: "cmd-7", Causation: "0199d1f0-7c1e-7a52-9f0e-000000000001", Correlation: "order 17, \"rush\" <eu>",
+		Actor: "ops@acme.example", Reason: "Wartung – Knoten wird ersetzt", Epoch: 7, FleetSeq: 4711,
+	}
+)
+
+// example holds what the two fixtures of a wire name say.
+type example struct{ full, min events.Event }
+
+var mailLife = events.StreamIdentity{CreatedAt: "2026-03-01T08:00:00.123456789Z", MarkerSeq: 90, MarkerID: "m-3"}
+
+// examples has every wire name. A fixture that exists is never written again,
+// so a change here needs a new version there.
+var examples = makeExamples()
+
+func makeExamples() map[string]example {
+	all := map[string]example{
+		events.NameSeatEstablished: {
+			events.SeatEstablished{Handle: "dev-2", Epoch: 7, Owner: alpha},
+			events.SeatEstablished{Handle: "a", Epoch: 1, Owner: alpha}},
+		events.NameTriggerSkipped: {
+			events.TriggerSkipped{Handle: "dev-2", Epoch: 7, Owner: alpha, EventID: "mail/17", Why: events.SkipBrokeOutside, Detail: "exit status 2"},
+			events.TriggerSkipped{Handle: "a", Epoch: 1, Owner: alpha, EventID: "x", Why: events.SkipCompleted}},
+		events.NameMailboxRegistered: {
+			events.MailboxRegistered{Handle: "dev-2", AgentID: "7d9f1c7e-3c5b-5a64-8f0a-2b9e1d4c6a70"},
+			events.MailboxRegistered{Handle: "a", AgentID: "1"}},
+		events.NameStreamMarked: {
+			events.StreamMarked{Stream: events.StreamWork, Marker: "8f3a", CreatedAt: mailLife.CreatedAt},
+			events.StreamMarked{Stream: events.StreamFleet, Marker: "1"}},
+		events.NameCompanyApplied: {
+			events.CompanyApplied{Revision: 3, Name: "Acme", Digest: "sha256:5f", Document: []byte{0x1f, 0x8b, 0, 255}, Seats: []events.RosterSeat{
+				{Handle: "dev-2", AgentID: "7d9f1c7e-3c5b-5a64-8f0a-2b9e1d4c6a70", Title: "Entwicklung & <Test>", Node: "node-1"},
+				{Handle: "sales_eu", AgentID: "2", Labels: map[string]string{"zone": "b", "gpu": "none"}}}},
+			events.CompanyApplied{Revision: 1, Name: "Acme", Digest: "d"}},
+		events.NameTurnCompleted: {
+			events.TurnCompleted{Handle: "dev-2", EventID: "mail/17", EventIDs: []string{"mail/16", "mail/17"}, WorkKey: "9c1e", Epoch: 7, Owner: alpha,
+				Outcome: events.OutcomeFailed, Attempts: 2, Reply: json.RawMessage(`{"text":"done","n":1.50}`), Why: "timeout"},
+			events.TurnCompleted{Handle: "a", EventID: "x", Epoch: 1, Owner: alpha, Outcome: events.OutcomeDone}},
+		events.NameMailParked: {
+			events.MailParked{Handle: "dev-2", Mailbox: events.Control, EventID: "mail/17", MailSeq: 17, Mail: mailLife, Epoch: 7, Owner: alpha, Attempts: 25,
+				Reason: "budget spent", Header: events.Header{"ce-id": {"mail/17"}, "x": {"1", "2"}}, Data: []byte("\x00not JSON")},
+			events.MailParked{Handle: "a", MailSeq: 1, Epoch: 1, Owner: alpha, Reason: "unreadable"}},
+		events.NameCursorCreated: {
+			events.CursorCreated{CursorBody: events.CursorBody{Handle: "dev-2", Mailbox: events.Reflect, CursorSnapshot: events.CursorSnapshot{Mail: mailLife}}},
+			events.CursorCreated{CursorBody: events.CursorBody{Handle: "a", Mailbox: events.Inbox}}},
+		events.NameCursorOpened:    {events.CursorOpened{CursorBody: cursorFull()}, events.CursorOpened{CursorBody: cursorMin()}},
+		events.NameCursorAttempted: {events.CursorAttempted{CursorBody: cursorFull()}, events.CursorAttempted{CursorBody: cursorMin()}},
+		events.NameCursorSettled:   {events.CursorSettled{CursorBody: cursorFull()}, events.CursorSettled{CursorBody: cursorMin()}},
+	}
+	for _, l := range []events.Lease{events.SeatLease("dev-2"), events.NodeLease("node-1"), {Kind: events.KindWorker, ID: "retention"}} {
+		claim := events.LeaseClaimed{Lease: l, Epoch: 8, Owner: beta, Preferred: "node-1", TTL: 45000, Protocol: 4, Local: "d-1",
+			Over: &events.Over{Epoch: 7, Owner: alpha, LastSeq: 4810, Unseen: 45450}}
+		switch l.Kind {
+		case events.KindNode:
+			claim.Node = &events.NodeFacts{Roles: []string{"seats", "data"}, Labels: map[string]string{"zone": "a"}}
+		case events.KindWorker:
+			claim.Over.Unseen, claim.Over.Local = 0, true
+		case events.KindSeat:
+		}
+		add(all, example{claim, events.LeaseClaimed{Lease: l, Epoch: 1, Owner: alpha, TTL: 3000}})
+		add(all, example{events.LeaseRenewed{Lease: l, Epoch: 7, Owner: alpha, Local: "d-1"}, events.LeaseRenewed{Lease: l, Epoch: 1, Owner: alpha}})
+		add(all, example{events.LeaseReleased{Lease: l, Epoch: 7, Owner: alpha, Reason: events.ReasonDrain}, events.LeaseReleased{Lease: l, Epoch: 1, Owner: alpha, Reason: events.ReasonNotHeld}})
+		add(all, example{events.LeaseFenced{Lease: l, Epoch: 7, Owner: alpha, Reason: "node is sick", By: "ops@acme.example", Local: "d-1"},
+			events.LeaseFenced{Lease: l, Epoch: 1, Owner: alpha, Reason: "r", By: "b"}})
+	}
+	return all
+}
+
+func add(all map[string]example, e example) { all[events.Name(e.full)] = e }
+
+func cursorFull() events.CursorBody {
+	return events.CursorBody{Handle: "dev-2", Mailbox: events.Inbox, CursorSnapshot: events.CursorSnapshot{
+		Epoch: 7, Owner: alpha, Mail: mailLife, Read: 120,
+		Open: []events.OpenMail{{Seq: 101, Attempts: 3}, {Seq: 118, Attempts: 1, Running: true}, {Seq: 120}},
+	}}
+}
+
+func cursorMin() events.CursorBody {
+	return events.CursorBody{Handle: "a", Mailbox: events.Control, CursorSnapshot: events.CursorSnapshot{Epoch: 1, Owner: alpha}}
+}
