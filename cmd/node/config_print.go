@@ -153,11 +153,12 @@ func yamlValue(v any) string {
 	return fmt.Sprint(v)
 }
 
-// plain is text that YAML reads as text without quotes, whatever the reader.
-var plain = regexp.MustCompile(`^[A-Za-z./][A-Za-z0-9./_-]*$`)
+// plain is text that YAML reads as text without quotes, whatever the reader: a
+// word or a path.
+var plain = regexp.MustCompile(`^(\.{0,2}/|[A-Za-z])[A-Za-z0-9./_-]*$`)
 
 func yamlText(s string) string {
-	reserved := []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n", ".inf", ".nan"}
+	reserved := []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 	if plain.MatchString(s) && !slices.Contains(reserved, strings.ToLower(s)) {
 		return s
 	}

@@ -144,6 +144,7 @@ func tooDeep(tokens token.Tokens) *token.Token {
 			flow--
 		case token.SequenceEntryType, token.MappingKeyType:
 			inLine++
+		default: // nothing else nests
 		}
 		if flow > maxDepth || inLine > maxDepth {
 			return tk
