@@ -133,7 +133,7 @@ func LoadConfig(path string, env []string, flags map[string]string) (Config, Sou
 	}
 	l.readEnv(env)
 	l.readFlags(flags)
-	l.problems = append(l.problems, validate(l.config, l.sources, l.bad)...)
+	l.problems = append(l.problems, validateConfig(l.config, l.sources, l.bad)...)
 	if len(l.problems) == 0 {
 		return l.config, l.sources, nil
 	}

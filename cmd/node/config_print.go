@@ -153,13 +153,13 @@ func yamlValue(v any) string {
 	return fmt.Sprint(v)
 }
 
-// plain is text that YAML reads as text without quotes, whatever the reader: a
+// plainYAML is text that YAML reads as text without quotes, whatever the reader: a
 // word or a path.
-var plain = regexp.MustCompile(`^(\.{0,2}/|[A-Za-z])[A-Za-z0-9./_-]*$`)
+var plainYAML = regexp.MustCompile(`^(\.{0,2}/|[A-Za-z])[A-Za-z0-9./_-]*$`)
 
 func yamlText(s string) string {
 	reserved := []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
-	if plain.MatchString(s) && !slices.Contains(reserved, strings.ToLower(s)) {
+	if plainYAML.MatchString(s) && !slices.Contains(reserved, strings.ToLower(s)) {
 		return s
 	}
 	quoted, err := json.Marshal(s) // a JSON string is a YAML string

@@ -158,7 +158,7 @@ func splitListen(value string) (host string, port int, err error) {
 	return host, int(n), nil
 }
 
-func loopback(host string) bool {
+func loopbackHost(host string) bool {
 	if host == "localhost" {
 		return true
 	}

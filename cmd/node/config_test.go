@@ -43,7 +43,7 @@ func TestConfigProblems(t *testing.T) {
 		path := ""
 		if strings.TrimSpace(parts["file"]) != "" {
 			path = "node.yaml"
-			write(t, path, parts["file"])
+			writeFile(t, path, parts["file"])
 		}
 		flags := map[string]string{}
 		for _, line := range strings.Fields(parts["flags"]) {
@@ -65,7 +65,7 @@ func TestConfigProblems(t *testing.T) {
 	})
 }
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestConfigPrecedence(t *testing.T) {
 		}
 	}
 	t.Chdir(t.TempDir())
-	write(t, "node.yaml", "seat: {claim_limit_per_sweep: 5, release_limit_per_sweep: 5, sweep_interval: 6s}\n")
+	writeFile(t, "node.yaml", "seat: {claim_limit_per_sweep: 5, release_limit_per_sweep: 5, sweep_interval: 6s}\n")
 	c, sources, err := LoadConfig("node.yaml",
 		[]string{"TENURE_SEAT__RELEASE_LIMIT_PER_SWEEP=6", "TENURE_SEAT__SWEEP_INTERVAL=7s"}, map[string]string{"seat-sweep-interval": "8s"})
 	if err != nil {
@@ -172,7 +172,7 @@ func TestConfigFieldsAreComplete(t *testing.T) {
 // five seats it promises.
 func TestExamples(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write(t, "node.yaml", string(examples.AcmeNode))
+	writeFile(t, "node.yaml", string(examples.AcmeNode))
 	c, _, err := LoadConfig("node.yaml", nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestExamples(t *testing.T) {
 		}
 		cluster.WriteString(line)
 	}
-	write(t, "node.yaml", cluster.String())
+	writeFile(t, "node.yaml", cluster.String())
 	c, _, err = LoadConfig("node.yaml", nil, map[string]string{"coordination-type": "embedded-kv", "stream-replicas": "3"})
 	if err != nil {
 		t.Fatalf("the commented cluster: %v", err)
@@ -297,7 +297,7 @@ func TestConfigCommands(t *testing.T) {
 	if _, code, err := runConfig(t, "check", "-c", "missing.yaml"); code != exitBadConfig || !strings.Contains(err.Error(), "missing.yaml: cannot be read: no such file") {
 		t.Errorf("check of a missing file: got %d %v, want 78", code, err)
 	}
-	write(t, "node.yaml", "node: {id: node-7}\napi: {listen: nowhere}\n")
+	writeFile(t, "node.yaml", "node: {id: node-7}\napi: {listen: nowhere}\n")
 	if _, code, err := runConfig(t, "check"); code != exitBadConfig || err.Error() != `node.yaml:2:15: api.listen: "nowhere" is not host:port; write one such as 127.0.0.1:8420` {
 		t.Errorf("check of node.yaml: got %d %v, want 78", code, err)
 	}
@@ -332,7 +332,7 @@ func TestConfigCommands(t *testing.T) {
 // TestNodeFileIsBounded proves that a file without end is not read without end.
 func TestNodeFileIsBounded(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write(t, "node.yaml", strings.Repeat("#", maxNodeFile+10))
+	writeFile(t, "node.yaml", strings.Repeat("#", maxNodeFile+10))
 	if _, _, err := LoadConfig("node.yaml", nil, nil); err == nil || !strings.Contains(err.Error(), "at most 1048576 are read") {
 		t.Errorf("got %v, want its limit", err)
 	}

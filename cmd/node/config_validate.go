@@ -25,7 +25,7 @@ const (
 // Validate says whether the values are possible, each by itself and together.
 // The error is strictyaml.Problems, each pointing at where its value came from.
 func (c Config) Validate(sources Sources) error {
-	if problems := validate(c, sources, nil); len(problems) > 0 {
+	if problems := validateConfig(c, sources, nil); len(problems) > 0 {
 		return problems
 	}
 	return nil
@@ -40,7 +40,7 @@ type configCheck struct {
 	problems strictyaml.Problems
 }
 
-func validate(c Config, sources Sources, bad map[string]bool) strictyaml.Problems {
+func validateConfig(c Config, sources Sources, bad map[string]bool) strictyaml.Problems {
 	k := &configCheck{c: c, sources: sources, bad: bad}
 	k.node()
 	k.stream()
@@ -161,7 +161,7 @@ func (k *configCheck) api() {
 		return // it listens nowhere
 	}
 	host, ok := k.listen("api.listen", api.Listen)
-	if ok && !loopback(host) && api.Tokens == "" {
+	if ok && !loopbackHost(host) && api.Tokens == "" {
 		k.refuse("api.tokens", "is missing while api.listen is "+api.Listen+": whoever reaches it could move and stop seats",
 			"write a file with tokens, and api.tls to keep them off the wire in the clear; or listen on 127.0.0.1", "api.listen", "node.roles")
 	}
