@@ -1,0 +1,106 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/seat-tenure/tenure/events"
+)
+
+// Mailboxes reads the seats' mail from MAIL's leader, and tells one life of
+// MAIL from another. It settles nothing: cursors do.
+type Mailboxes struct{ store Store }
+
+// NewMailboxes returns the mailboxes of the store's fleet.
+func NewMailboxes(store Store) *Mailboxes { return &Mailboxes{store} }
+
+func (m *Mailboxes) stream() Stream { return m.store.Stream(events.StreamMail) }
+
+// Next returns the first message of the mailbox at or after from;
+// events.ErrNotFound when there is none yet.
+func (m *Mailboxes) Next(ctx context.Context, handle string, box events.Mailbox, from uint64) (events.Message, error) {
+	return m.stream().Next(ctx, m.store.Subjects().Mail(handle, box), from)
+}
+
+// Subscribe calls wake after mail for the mailbox was committed, from now on.
+// A wake may be lost with the connection.
+func (m *Mailboxes) Subscribe(ctx context.Context, handle string, box events.Mailbox, wake func()) (stop func(), err error) {
+	return m.store.Subscribe(ctx, m.store.Subjects().Wake(handle, box), func(string) { wake() })
+}
+
+// Purge removes the mailbox's messages up to the watermark: settled mail only,
+// since a watermark never passes what is open or was not seen.
+func (m *Mailboxes) Purge(ctx context.Context, handle string, box events.Mailbox, watermark uint64) error {
+	return m.stream().Purge(ctx, m.store.Subjects().Mail(handle, box), watermark+1)
+}
+
+// Waiting counts what is kept for each seat's mailbox, settled mail that is not
+// purged yet included: a hint, one request for the whole fleet.
+func (m *Mailboxes) Waiting(ctx context.Context, box events.Mailbox) (map[string]uint64, error) {
+	subjects := m.store.Subjects()
+	counts, err := m.stream().Subjects(ctx, subjects.Mail("*", box))
+	if err != nil {
+		return nil, err
+	}
+	waiting := make(map[string]uint64, len(counts))
+	for subject, n := range counts {
+		if parts := strings.Split(subject, "."); len(parts) == 4 {
+			waiting[parts[2]] = n
+		}
+	}
+	return waiting, nil
+}
+
+// Check fails with an *IdentityError when MAIL is not the stream in which a
+// reader at upTo knew that identity.
+func (m *Mailboxes) Check(ctx context.Context, known events.StreamIdentity, upTo uint64) error {
+	return CheckIdentity(ctx, m.store, events.StreamMail, known, upTo)
+}
+
+// Advance returns MAIL's identity for a reader that knew known, the zero value
+// for none, and has read up to upTo.
+func (m *Mailboxes) Advance(ctx context.Context, known events.StreamIdentity, upTo uint64) (events.StreamIdentity, error) {
+	now, err := NewestMarker(ctx, m.store, events.StreamMail, upTo)
+	if err != nil || known == (events.StreamIdentity{}) || now == known {
+		return now, err
+	}
+	if now.CreatedAt != known.CreatedAt || now.MarkerSeq <= known.MarkerSeq {
+		return now, &IdentityError{Stream: events.StreamMail, Reason: Recreated, Want: known, Have: now}
+	}
+	return now, nil
+}
+
+// Source reads a stream as decoded events, in order, from a position on.
+type Source struct {
+	store   Store
+	filters map[events.Stream][]string
+}
+
+// NewSource returns a source of the fleet's events. Of FLEET it reads the edges
+// only: renewals carry nothing that a reader of ownership keeps (design §7).
+func NewSource(store Store) *Source {
+	return &Source{store, map[events.Stream][]string{events.StreamFleet: store.Subjects().FleetEdges()}}
+}
+
+// Follow hands decoded batches to fn until ctx ends. It stops at the first
+// message that this build cannot read, with *events.UnknownError or
+// *events.DecodeError, after handing over what stands before it: never skips.
+func (s *Source) Follow(ctx context.Context, st events.Stream, from uint64, fn func(batch []events.Recorded, caughtUp bool) error) error {
+	return s.store.Stream(st).Follow(ctx, from, s.filters[st], func(msgs []events.Message, caughtUp bool) error {
+		batch := make([]events.Recorded, 0, len(msgs))
+		for _, msg := range msgs {
+			r, err := events.Decode(s.store.Subjects(), msg)
+			if err != nil {
+				if len(batch) > 0 {
+					if handed := fn(batch, false); handed != nil {
+						return handed
+					}
+				}
+				return fmt.Errorf("read %s: %w", st, err)
+			}
+			batch = append(batch, r)
+		}
+		return fn(batch, caughtUp)
+	})
+}

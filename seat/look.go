@@ -1,0 +1,121 @@
+package seat
+
+import (
+	"context"
+
+	"github.com/seat-tenure/tenure/aggregates"
+	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/placement"
+	"github.com/seat-tenure/tenure/projections"
+)
+
+// View runs fn on the node's read model at one instant.
+type View func(fn func(projections.Reader) error) error
+
+// Sighting reads what a pass needs from the node's read model, and the live
+// presences from the log. *Sighting is the product's Fleet.
+type Sighting struct {
+	View View
+	// Presences returns the newest message of both subjects of every presence:
+	// a hint that may come from any replica.
+	Presences func(ctx context.Context) ([]events.Message, error)
+	Subjects  events.Subjects
+	Behind    func() bool
+}
+
+// Look implements Fleet.
+func (s *Sighting) Look(ctx context.Context) (Sight, error) {
+	sight := Sight{Owners: map[string]Owner{}, Behind: s.Behind()}
+	facts := map[events.Incarnation]projections.Node{}
+	err := s.View(func(r projections.Reader) error {
+		_, known, err := r.Company()
+		if err != nil {
+			return err
+		}
+		sight.CompanyKnown = known
+		fleet, err := r.Fleet()
+		if err != nil {
+			return err
+		}
+		for _, n := range fleet.Nodes {
+			if n.Holder != nil {
+				facts[n.Holder.Owner] = n
+			}
+		}
+		return eachSeat(r, func(seat projections.Seat) {
+			if seat.Listed() {
+				sight.Seats = append(sight.Seats, placement.Seat{Handle: seat.Handle, Node: seat.Node, Labels: seat.Labels})
+			}
+			if seat.Holder != nil {
+				sight.Owners[seat.Handle] = Owner{seat.Holder.Owner, seat.Holder.Preferred, true}
+			}
+		})
+	})
+	if err != nil {
+		return Sight{}, err
+	}
+	sight.Presences, err = s.presences(ctx, facts)
+	return sight, err
+}
+
+// eachSeat pages through all seats.
+func eachSeat(r projections.Reader, fn func(projections.Seat)) error {
+	for after := ""; ; {
+		page, err := r.Seats(projections.SeatFilter{}, after, projections.MaxPage)
+		if err != nil {
+			return err
+		}
+		for _, seat := range page.Items {
+			fn(seat)
+			after = seat.Handle
+		}
+		if !page.More {
+			return nil
+		}
+	}
+}
+
+// presences keeps the newest event of each presence that was not released. What
+// a node says of itself stands on its claim, which the read model has; until it
+// does, the node counts without facts.
+func (s *Sighting) presences(ctx context.Context, facts map[events.Incarnation]projections.Node) ([]Presence, error) {
+	msgs, err := s.Presences(ctx)
+	if err != nil {
+		return nil, err
+	}
+	newest := map[string]aggregates.Lease{}
+	for _, msg := range msgs { // by sequence: the later event of a family wins
+		r, err := events.Decode(s.Subjects, msg)
+		if err != nil {
+			return nil, err
+		}
+		newest[leaseID(r.Event)] = aggregates.EvolveLease(aggregates.Lease{}, r.Seq, r.Event)
+	}
+	var out []Presence
+	for _, l := range newest {
+		if l.Status == aggregates.LeaseFree {
+			continue
+		}
+		p := Presence{Owner: l.Owner, Last: l.Last}
+		if n, ok := facts[l.Owner]; ok {
+			p.Facts = events.NodeFacts{Roles: n.Roles, Labels: n.Labels}
+			p.SeatsHeld = n.SeatsHeld
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func leaseID(e events.Event) string {
+	switch e := e.(type) {
+	case events.LeaseClaimed:
+		return e.Lease.ID
+	case events.LeaseRenewed:
+		return e.Lease.ID
+	case events.LeaseReleased:
+		return e.Lease.ID
+	case events.LeaseFenced:
+		return e.Lease.ID
+	}
+	return ""
+}
