@@ -15,9 +15,6 @@ type Node struct {
 	report *Report
 }
 
-// Path is where the node stands, as in roles[2].handle.
-func (n Node) Path() string { return n.path }
-
 // Line is the node's line, 1-based.
 func (n Node) Line() int { return n.v.line }
 
