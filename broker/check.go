@@ -82,6 +82,14 @@ func checkPurge(s settings, filter string, below uint64) error {
 	return nil
 }
 
+// checkFilter refuses to read where the stream can have nothing.
+func checkFilter(s settings, filter string) error {
+	if !s.covers(filter) {
+		return refuse("filter %q does not belong to stream %s", filter, s.stream)
+	}
+	return nil
+}
+
 func refuse(format string, args ...any) error {
 	return &RefusedError{Why: fmt.Sprintf(format, args...)}
 }

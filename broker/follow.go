@@ -34,7 +34,7 @@ var errAgain = errors.New("the reader starts again")
 func (s *jsStream) Follow(ctx context.Context, from uint64, filters []string, fn func([]events.Message, bool) error) error {
 	f := &follower{s: s, next: max(from, 1), filters: filters, fn: fn}
 	for _, filter := range filters {
-		if err := s.within(filter); err != nil {
+		if err := checkFilter(s.settings, filter); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seat-tenure/tenure/events"
@@ -15,10 +16,12 @@ type memoryLog struct {
 	settings
 	createdAt time.Time
 	last      uint64
-	msgs      []events.Message    // ascending; removed ones are gone
-	bySubject map[string][]uint64 // sequences kept, ascending
-	ids       map[string]seen     // Nats-Msg-Id, for the dedupe window
-	changed   chan struct{}       // closed, and replaced, at every change
+	msgs      []events.Message               // ascending; a removed one has no subject
+	removed   int                            // how many of msgs are
+	bySubject map[string][]uint64            // sequences kept, ascending
+	siblings  map[string]map[string]struct{} // subjects kept, by all but their last token
+	ids       map[string]seen                // Nats-Msg-Id, for the dedupe window
+	changed   chan struct{}                  // closed, and replaced, at every change
 }
 
 type seen struct {
@@ -28,7 +31,7 @@ type seen struct {
 
 func newMemoryLog(s settings) *memoryLog {
 	return &memoryLog{
-		settings: s, createdAt: time.Now(), bySubject: map[string][]uint64{},
+		settings: s, createdAt: time.Now(), bySubject: map[string][]uint64{}, siblings: map[string]map[string]struct{}{},
 		ids: map[string]seen{}, changed: make(chan struct{}),
 	}
 }
@@ -44,9 +47,8 @@ func (l *memoryLog) upTo(seq uint64) *memoryLog {
 	c := newMemoryLog(l.settings)
 	c.createdAt = l.createdAt
 	for _, m := range l.msgs {
-		if m.Seq <= seq {
-			c.msgs = append(c.msgs, m)
-			c.bySubject[m.Subject] = append(c.bySubject[m.Subject], m.Seq)
+		if m.Seq <= seq && m.Subject != "" {
+			c.insert(m)
 		}
 	}
 	c.last = min(seq, l.last)
@@ -120,14 +122,26 @@ func (l *memoryLog) add(w events.Write) {
 	for key, values := range h {
 		h[key] = slices.Clone(values)
 	}
-	l.msgs = append(l.msgs, events.Message{
+	l.insert(events.Message{
 		Stream: l.stream, Seq: l.last, Subject: w.Subject, At: time.Now().UTC(), Header: h, Data: slices.Clone(w.Data),
 	})
-	l.bySubject[w.Subject] = append(l.bySubject[w.Subject], l.last)
 	if id := w.Header.Get(headerMsgID); id != "" {
 		l.ids[id] = seen{l.last, time.Now()}
 	}
 }
+
+func (l *memoryLog) insert(m events.Message) {
+	l.msgs = append(l.msgs, m)
+	l.bySubject[m.Subject] = append(l.bySubject[m.Subject], m.Seq)
+	parent := parentOf(m.Subject)
+	if l.siblings[parent] == nil {
+		l.siblings[parent] = map[string]struct{}{}
+	}
+	l.siblings[parent][m.Subject] = struct{}{}
+}
+
+// parentOf is a subject without its last token.
+func parentOf(subject string) string { return subject[:max(0, strings.LastIndexByte(subject, '.'))] }
 
 // expire forgets what has aged: messages of streams with an age, message ids.
 func (l *memoryLog) expire() {
@@ -137,9 +151,10 @@ func (l *memoryLog) expire() {
 			delete(l.ids, id)
 		}
 	}
-	for l.maxAge > 0 && len(l.msgs) > 0 && now.Sub(l.msgs[0].At) >= l.maxAge {
-		l.remove(l.msgs[0].Seq)
+	for i := 0; l.maxAge > 0 && i < len(l.msgs) && now.Sub(l.msgs[i].At) >= l.maxAge; i++ {
+		l.drop(i)
 	}
+	l.compact()
 }
 
 // at is the index of the first message at or after seq.
@@ -149,29 +164,58 @@ func (l *memoryLog) at(seq uint64) int {
 
 func (l *memoryLog) remove(seq uint64) bool {
 	i := l.at(seq)
-	if i == len(l.msgs) || l.msgs[i].Seq != seq {
+	if i == len(l.msgs) || l.msgs[i].Seq != seq || l.msgs[i].Subject == "" {
 		return false
 	}
-	subject := l.msgs[i].Subject
-	l.msgs = slices.Delete(l.msgs, i, i+1)
-	kept := slices.DeleteFunc(l.bySubject[subject], func(s uint64) bool { return s == seq })
-	if len(kept) == 0 {
-		delete(l.bySubject, subject)
-	} else {
-		l.bySubject[subject] = kept
-	}
+	l.drop(i)
+	l.compact()
 	return true
+}
+
+// drop removes the message at index i, and leaves its place.
+func (l *memoryLog) drop(i int) {
+	seq, subject := l.msgs[i].Seq, l.msgs[i].Subject
+	if subject == "" {
+		return
+	}
+	l.msgs[i] = events.Message{Seq: seq}
+	l.removed++
+	kept := slices.DeleteFunc(l.bySubject[subject], func(s uint64) bool { return s == seq })
+	if l.bySubject[subject] = kept; len(kept) > 0 {
+		return
+	}
+	delete(l.bySubject, subject)
+	parent := parentOf(subject)
+	if delete(l.siblings[parent], subject); len(l.siblings[parent]) == 0 {
+		delete(l.siblings, parent)
+	}
+}
+
+// compact gives back the places of removed messages once they are the most.
+func (l *memoryLog) compact() {
+	if l.removed > len(l.msgs)/2 {
+		l.msgs = slices.DeleteFunc(l.msgs, func(m events.Message) bool { return m.Subject == "" })
+		l.removed = 0
+	}
 }
 
 // matching calls fn for each subject that filter covers.
 func (l *memoryLog) matching(filter string, fn func(subject string, seqs []uint64)) {
-	if seqs, ok := l.bySubject[filter]; ok {
-		fn(filter, seqs)
-		return
-	}
-	for subject, seqs := range l.bySubject {
-		if covered(filter, subject) {
-			fn(subject, seqs)
+	parent := parentOf(filter)
+	switch {
+	case !strings.ContainsAny(filter, "*>"):
+		if seqs, ok := l.bySubject[filter]; ok {
+			fn(filter, seqs)
+		}
+	case filter == parent+".*" && !strings.ContainsAny(parent, "*>"):
+		for subject := range l.siblings[parent] { // a lease family: no walk over all
+			fn(subject, l.bySubject[subject])
+		}
+	default:
+		for subject, seqs := range l.bySubject {
+			if covered(filter, subject) {
+				fn(subject, seqs)
+			}
 		}
 	}
 }
@@ -198,7 +242,7 @@ func (l *memoryLog) nextOf(filter string, from uint64) uint64 {
 // get returns a copy of the message at seq.
 func (l *memoryLog) get(seq uint64) (events.Message, error) {
 	i := l.at(seq)
-	if seq == 0 || i == len(l.msgs) || l.msgs[i].Seq != seq {
+	if seq == 0 || i == len(l.msgs) || l.msgs[i].Seq != seq || l.msgs[i].Subject == "" {
 		return events.Message{}, events.ErrNotFound
 	}
 	return l.msgs[i], nil
@@ -207,13 +251,13 @@ func (l *memoryLog) get(seq uint64) (events.Message, error) {
 func (l *memoryLog) info() StreamInfo {
 	info := StreamInfo{
 		Stream: l.stream, CreatedAt: l.createdAt.UTC(), First: l.last + 1, Last: l.last,
-		Messages: uint64(len(l.msgs)), Metadata: map[string]string{metaFormat: format},
+		Messages: uint64(len(l.msgs) - l.removed), Metadata: map[string]string{metaFormat: format},
 	}
-	if len(l.msgs) > 0 {
-		info.First = l.msgs[0].Seq
-	}
-	for _, m := range l.msgs {
-		info.Bytes += uint64(len(m.Data))
+	for i := len(l.msgs) - 1; i >= 0; i-- {
+		if m := l.msgs[i]; m.Subject != "" {
+			info.First = m.Seq
+			info.Bytes += uint64(len(m.Data))
+		}
 	}
 	return info
 }
@@ -222,7 +266,7 @@ func (l *memoryLog) info() StreamInfo {
 // on, and whether there are more.
 func (l *memoryLog) batch(from uint64, filters []string) (msgs []events.Message, more bool) {
 	for _, m := range l.msgs[l.at(from):] {
-		if !selected(filters, m.Subject) {
+		if m.Subject == "" || !selected(filters, m.Subject) {
 			continue
 		}
 		if len(msgs) == MaxFollow {

@@ -41,6 +41,16 @@ func (s *memoryStream) write(ctx context.Context, ws []events.Write) (uint64, er
 	return s.conn.Faults.write(ctx, s.name, ws, store)
 }
 
+// within refuses filters that the stream cannot have anything under.
+func (s *memoryStream) within(filters ...string) error {
+	for _, filter := range filters {
+		if err := checkFilter(s.settings(), filter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // pass is what every request meets first.
 func (s *memoryStream) pass(ctx context.Context) error {
 	if s.conn.isClosed() {
@@ -68,6 +78,9 @@ func (s *memoryStream) Get(ctx context.Context, seq uint64) (m events.Message, e
 }
 
 func (s *memoryStream) Last(ctx context.Context, filter string) (m events.Message, err error) {
+	if err := s.within(filter); err != nil {
+		return m, err
+	}
 	err = s.read(ctx, func(l *memoryLog) error {
 		m, err = l.get(l.lastOf(filter))
 		return err
@@ -76,6 +89,9 @@ func (s *memoryStream) Last(ctx context.Context, filter string) (m events.Messag
 }
 
 func (s *memoryStream) Next(ctx context.Context, filter string, from uint64) (m events.Message, err error) {
+	if err := s.within(filter); err != nil {
+		return m, err
+	}
 	err = s.read(ctx, func(l *memoryLog) error {
 		m, err = l.get(l.nextOf(filter, from))
 		return err
@@ -84,6 +100,9 @@ func (s *memoryStream) Next(ctx context.Context, filter string, from uint64) (m 
 }
 
 func (s *memoryStream) LastPerSubject(ctx context.Context, filter string) (msgs []events.Message, err error) {
+	if err := s.within(filter); err != nil {
+		return nil, err
+	}
 	err = s.read(ctx, func(l *memoryLog) error {
 		l.matching(filter, func(_ string, seqs []uint64) {
 			if m, err := l.get(seqs[len(seqs)-1]); err == nil {
@@ -96,6 +115,9 @@ func (s *memoryStream) LastPerSubject(ctx context.Context, filter string) (msgs 
 }
 
 func (s *memoryStream) Subjects(ctx context.Context, filter string) (map[string]uint64, error) {
+	if err := s.within(filter); err != nil {
+		return nil, err
+	}
 	counts := map[string]uint64{}
 	err := s.read(ctx, func(l *memoryLog) error {
 		l.matching(filter, func(subject string, seqs []uint64) { counts[subject] = uint64(len(seqs)) })
@@ -151,6 +173,9 @@ func (s *memoryStream) Delete(ctx context.Context, seq uint64) error {
 }
 
 func (s *memoryStream) Follow(ctx context.Context, from uint64, filters []string, fn func([]events.Message, bool) error) error {
+	if err := s.within(filters...); err != nil {
+		return err
+	}
 	from = max(from, 1)
 	var life *memoryLog
 	toldEmpty := false

@@ -56,7 +56,7 @@ func (s *jsStream) Get(ctx context.Context, seq uint64) (events.Message, error) 
 
 // Last implements Stream.
 func (s *jsStream) Last(ctx context.Context, filter string) (events.Message, error) {
-	if err := s.within(filter); err != nil {
+	if err := checkFilter(s.settings, filter); err != nil {
 		return events.Message{}, err
 	}
 	return s.leaderRead(ctx, getRequest{Last: filter})
@@ -64,7 +64,7 @@ func (s *jsStream) Last(ctx context.Context, filter string) (events.Message, err
 
 // Next implements Stream.
 func (s *jsStream) Next(ctx context.Context, filter string, from uint64) (events.Message, error) {
-	if err := s.within(filter); err != nil {
+	if err := checkFilter(s.settings, filter); err != nil {
 		return events.Message{}, err
 	}
 	return s.leaderRead(ctx, getRequest{Seq: max(from, 1), Next: filter})
@@ -103,7 +103,7 @@ func (s *jsStream) Info(ctx context.Context) (StreamInfo, error) {
 
 // Subjects implements Stream. The broker lists 100,000 subjects at a time.
 func (s *jsStream) Subjects(ctx context.Context, filter string) (map[string]uint64, error) {
-	if err := s.within(filter); err != nil {
+	if err := checkFilter(s.settings, filter); err != nil {
 		return nil, err
 	}
 	counts := map[string]uint64{}
@@ -155,17 +155,10 @@ func (s *jsStream) Delete(ctx context.Context, seq uint64) error {
 	return err
 }
 
-func (s *jsStream) within(filter string) error {
-	if !s.covers(filter) {
-		return refuse("filter %q does not belong to stream %s", filter, s.stream)
-	}
-	return nil
-}
-
 // LastPerSubject implements Stream. One request answers for up to 1,024
 // subjects; where there are more, they are listed and asked for in portions.
 func (s *jsStream) LastPerSubject(ctx context.Context, filter string) ([]events.Message, error) {
-	if err := s.within(filter); err != nil {
+	if err := checkFilter(s.settings, filter); err != nil {
 		return nil, err
 	}
 	msgs, err := s.multiLast(ctx, []string{filter})

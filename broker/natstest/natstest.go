@@ -11,10 +11,15 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/seat-tenure/tenure/broker"
+	"github.com/seat-tenure/tenure/events"
 )
 
 // Prefix is the subject prefix of every test fleet.
@@ -154,4 +159,68 @@ func (b *Brokers) StoreWith(i int, cfg broker.Config) *broker.JetStream {
 	}
 	b.tb.Cleanup(func() { _ = store.Close() })
 	return store
+}
+
+// Recreate deletes a stream and makes it anew, empty, as an operator might by
+// mistake.
+func (b *Brokers) Recreate(tb testing.TB, cfg broker.Config, st events.Stream) {
+	tb.Helper()
+	subjects, err := events.NewSubjects(cfg.Prefix)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b.admin(tb, func(ctx context.Context, js jetstream.JetStream) error {
+		name := subjects.StreamName(st)
+		old, err := js.Stream(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := js.DeleteStream(ctx, name); err != nil {
+			return err
+		}
+		_, err = js.CreateStream(ctx, old.CachedInfo().Config)
+		return err
+	})
+}
+
+// Remove deletes all streams of a fleet.
+func (b *Brokers) Remove(tb testing.TB, cfg broker.Config) {
+	tb.Helper()
+	b.admin(tb, func(ctx context.Context, js jetstream.JetStream) error {
+		names := js.StreamNames(ctx)
+		for name := range names.Name() {
+			if strings.HasPrefix(name, strings.ToUpper(cfg.Prefix)+"_") {
+				if err := js.DeleteStream(ctx, name); err != nil {
+					return err
+				}
+			}
+		}
+		return names.Err()
+	})
+}
+
+// admin does what the product itself never does, over a connection of its own
+// to the first server that runs.
+func (b *Brokers) admin(tb testing.TB, do func(context.Context, jetstream.JetStream) error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), ready)
+	defer cancel()
+	for _, s := range b.servers {
+		if s == nil {
+			continue
+		}
+		nc, err := nats.Connect(s.NodeURL())
+		if err != nil {
+			tb.Fatal(err)
+		}
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		if err == nil {
+			err = do(ctx, js)
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return
+	}
 }
