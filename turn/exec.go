@@ -99,10 +99,18 @@ func (t *talk) run(ctx context.Context, first []byte) verdict {
 	if !t.write(ctx, first) {
 		return t.stopped(ctx)
 	}
+	gone := t.child.gone
 	for {
 		select {
 		case <-ctx.Done():
 			return t.stopped(ctx)
+		case <-gone:
+			if !t.child.clean {
+				// Killed: the program died of it, but what it started may hold its
+				// stdout open for ever.
+				return verdict{farewell: farewellPolite, byExit: exited}
+			}
+			gone = nil // all is over but for what was written before
 		case text, ok := <-t.child.lines:
 			if ctx.Err() != nil {
 				return t.stopped(ctx)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,24 +33,20 @@ func (c *child) endNow(ctx context.Context, how farewell) error {
 		// The keeper may be gone already; then there is nobody to tell.
 		_, _ = c.pipes.control.Write([]byte{orderTerminate})
 	}
-	gone := c.awaitKeeper()
-
+	var err error
+	switch {
+	case !c.awaitKeeper():
+		err = &childrenAliveError{what: "the keeper did not end when killed", pids: []int{c.keeper.Process.Pid}}
+	case !c.clean:
+		err = c.endByMark(ctx)
+	}
 	drained := time.Now().Add(drainLimit)
 	_ = c.pipes.stdout.SetReadDeadline(drained)
 	_ = c.pipes.stderr.SetReadDeadline(drained)
 	<-c.reading
 	<-c.logging
-	c.pipes.stdout.Close()
-	c.pipes.stderr.Close()
-	c.pipes.control.Close()
-	if !gone {
-		return &childrenAliveError{what: "the keeper did not end when killed", pids: []int{c.keeper.Process.Pid}}
-	}
-	c.pipes.status.Close()
-	if c.clean {
-		return nil
-	}
-	return c.endByMark(ctx)
+	closeAll([]*os.File{c.pipes.stdout, c.pipes.stderr, c.pipes.control, c.pipes.status})
+	return err
 }
 
 // closeStdin says the last word, if there is one, and closes stdin. A program
