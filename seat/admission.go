@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seat-tenure/tenure/clock"
+	"github.com/seat-tenure/tenure/events"
 )
 
 // NotHeldError: this node may not act for the seat, the tenure is not its own
@@ -85,6 +86,15 @@ func (h *Host) Ready() error {
 		return fmt.Errorf("the presence of node %q is not claimed yet", h.cfg.NodeID)
 	}
 	return nil
+}
+
+// Seen returns the newest event of a presence as the last pass read it; false
+// when it read none of that incarnation.
+func (h *Host) Seen(owner events.Incarnation) (seq uint64, known bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seq, known = h.seen[owner]
+	return seq, known
 }
 
 // Presence returns the tenure of this node's presence, if it has it.

@@ -87,6 +87,7 @@ type Host struct {
 	clash    events.Incarnation
 	draining bool
 	lastPass Pass
+	seen     map[events.Incarnation]uint64 // newest event of each presence, as the last pass read it
 }
 
 // New returns a host that holds nothing yet.

@@ -42,8 +42,12 @@ func (s *Sighting) Look(ctx context.Context) (Sight, error) {
 				facts[n.Holder.Owner] = n
 			}
 		}
+		registered, err := registered(r)
+		if err != nil {
+			return err
+		}
 		return eachSeat(r, func(seat projections.Seat) {
-			if seat.Listed() {
+			if seat.Listed() && registered[seat.Handle] { // no mailbox, no seat to run yet (R2)
 				sight.Seats = append(sight.Seats, placement.Seat{Handle: seat.Handle, Node: seat.Node, Labels: seat.Labels})
 			}
 			if seat.Holder != nil {
@@ -56,6 +60,24 @@ func (s *Sighting) Look(ctx context.Context) (Sight, error) {
 	}
 	sight.Presences, err = s.presences(ctx, facts)
 	return sight, err
+}
+
+// registered lists the seats whose mailbox is registered.
+func registered(r projections.Reader) (map[string]bool, error) {
+	all := map[string]bool{}
+	for after := ""; ; {
+		page, err := r.Mailboxes(after, projections.MaxPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range page.Items {
+			all[m.Handle] = true
+			after = m.Handle
+		}
+		if !page.More {
+			return all, nil
+		}
+	}
 }
 
 // eachSeat pages through all seats.

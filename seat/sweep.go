@@ -37,7 +37,12 @@ func (h *Host) sweep(ctx context.Context) Pass {
 		return Pass{}
 	}
 	h.giveBackUnheld(ctx, sight)
+	seen := make(map[events.Incarnation]uint64, len(sight.Presences))
+	for _, p := range sight.Presences {
+		seen[p.Owner] = p.Last
+	}
 	h.mu.Lock()
+	h.seen = seen
 	before := h.lastPass
 	h.mu.Unlock()
 	view := h.view(sight, before.nodes)

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/seat-tenure/tenure/badgerstore"
+	"github.com/seat-tenure/tenure/clock"
+	"github.com/seat-tenure/tenure/company"
+	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/graph"
+	"github.com/seat-tenure/tenure/projections"
+	"github.com/seat-tenure/tenure/seat"
+	"github.com/seat-tenure/tenure/turn"
+)
+
+// views that a node follows.
+var followed = []events.Stream{events.StreamFleet, events.StreamWork, events.StreamDead}
+
+func (n *node) openViews(ctx context.Context) error {
+	views, err := badgerstore.Open(ctx, filepath.Join(n.cfg.DataDir, "badger"), badgerstore.Options{
+		Fleet: n.cfg.Stream.Prefix, Streams: followed, Logger: n.log,
+	})
+	if err != nil {
+		return err
+	}
+	n.views = views
+	n.closers = append(n.closers, func() { _ = views.Close() })
+	return nil
+}
+
+// companyDoc is a company document that a start brings along.
+type companyDoc struct {
+	name string // where it was read, for messages
+	doc  []byte
+}
+
+// companyRoom is how much of the broker's payload limit a packed document may
+// take: base64 and the roster need the rest.
+const companyRoom = 512 << 10
+
+// company applies the document that the start brought, then reads the revision
+// in force: what counts is the log's.
+func (n *node) company(ctx context.Context, doc *companyDoc) error {
+	if doc != nil {
+		c, err := company.Parse(doc.name, doc.doc)
+		if err != nil {
+			return &exitError{exitBadConfig, err}
+		}
+		packed, digest, err := company.Pack(doc.doc, companyRoom)
+		if err != nil {
+			return &exitError{exitBadConfig, err}
+		}
+		revision, err := n.shell.Apply(ctx, events.CompanyApplied{Name: c.Name, Digest: digest, Document: packed, Seats: c.Roster()})
+		if err != nil {
+			return err
+		}
+		n.log.Info("company_applied", "company", c.Name, "revision", revision, "seats", len(c.AgentSeats()))
+	}
+	msg, err := n.store.Stream(events.StreamFleet).Last(ctx, n.store.Subjects().Company())
+	if errors.Is(err, events.ErrNotFound) {
+		n.log.Warn("company_missing", "do", "start a node with --company FILE; until then there are no seats")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r, err := events.Decode(n.store.Subjects(), msg)
+	if err != nil {
+		return err
+	}
+	return n.roster.set(r.Event.(events.CompanyApplied))
+}
+
+// wire puts the host and the inboxes together.
+func (n *node) wire() {
+	cfg := seat.Config{
+		NodeID: n.cfg.Node.ID, Facts: events.NodeFacts{Roles: n.cfg.Node.Roles, Labels: n.cfg.Node.Labels},
+		TTL: n.store.LeaseTTL(), SweepInterval: n.cfg.Seat.SweepInterval,
+		Limits: seat.Limits{
+			Claim: n.cfg.Seat.ClaimLimitPerSweep, Release: n.cfg.Seat.ReleaseLimitPerSweep,
+			Adaptive: n.cfg.Seat.Limits == "adaptive",
+		},
+		RunsSeats: slices.Contains(n.cfg.Node.Roles, seat.RoleSeats),
+	}
+	if n.cfg.Coordination.Type == coordinationLocal {
+		cfg.Local = n.dir.ID
+	}
+	worker := &turn.Worker{
+		Subjects: n.store.Subjects(), Cursors: n.cursors, Ledger: n.shell, Agents: n.roster,
+		Sender: seatMail{n}, Status: seatStatus{n.views}, Log: n.log,
+	}
+	n.inboxes = turn.NewInboxes(worker, n.mail, n.roster.mark, n.log)
+	n.host = seat.New(cfg, seat.Deps{
+		Self: n.self, Leases: n.shell, Reporter: n.shell, Takeover: n.cursors, LogClock: n.logClock,
+		Fleet: &seat.Sighting{
+			View: n.view, Subjects: n.store.Subjects(),
+			Presences: func(ctx context.Context) ([]events.Message, error) {
+				return n.store.Stream(events.StreamFleet).LastPerSubject(ctx, n.store.Subjects().Families(events.KindNode))
+			},
+			Behind: func() bool { return n.views.Copy(events.StreamFleet).State != projections.CopyCurrent },
+		},
+		Stages: []seat.Stage{{
+			Name: "inbox", Up: n.inboxes.Attach,
+			Down: func(ctx context.Context, handle string, mode seat.Mode) error {
+				return n.inboxes.Detach(ctx, handle, mode == seat.Voluntary)
+			},
+		}},
+		Renewed: n.inboxes.Renewed, Now: clock.System, Log: n.log,
+	})
+	worker.Admission = n.host
+}
+
+func (n *node) view(fn func(projections.Reader) error) error {
+	return n.views.View(func(v projections.View) error { return fn(v) })
+}
+
+// parts lists what runs beside the host, for as long as the host does.
+func (n *node) parts() []func(context.Context) error {
+	registrar := newRegistrar(n)
+	applied := func(c events.CompanyApplied) {
+		if err := n.roster.set(c); err != nil {
+			n.log.Error("company_unreadable", "revision", c.Revision, "err", err,
+				"do", "this node goes on with the revision before; run a build at least as new as the one that applied it")
+			return
+		}
+		registrar.look()
+	}
+	parts := []func(context.Context) error{
+		n.logClock.Run,
+		func(ctx context.Context) error {
+			return n.marks().Run(ctx, func(err error) { n.log.Warn("stream_mark_failed", "err", err) })
+		},
+		n.inboxes.Run,
+		registrar.run,
+	}
+	for _, st := range followed {
+		parts = append(parts, func(ctx context.Context) error { return n.views.Project(ctx, &viewSource{n, st, applied}, st) })
+	}
+	if n.api != nil {
+		handler := graph.New(n.apiDeps())
+		parts = append(parts, func(ctx context.Context) error { return graph.Serve(ctx, n.api, handler) })
+	}
+	return parts
+}
+
+// readyTimeout bounds how long the broker may take to answer /ready.
+const readyTimeout = 2 * time.Second
+
+// NotReady implements graph.Readiness: store open, broker writable, views at
+// the head that was seen at the start, the presence this node's own.
+func (n *node) NotReady() []string {
+	var missing []string
+	select {
+	case <-n.views.Ready():
+	default:
+		missing = append(missing, "the read model has not caught up with the log yet")
+	}
+	if !n.store.Connected() {
+		missing = append(missing, "the broker is not connected")
+	}
+	if err := n.host.Ready(); err != nil {
+		missing = append(missing, err.Error())
+	}
+	return missing
+}

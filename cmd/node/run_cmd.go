@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// runCommand is `tenure run`: one node of a fleet.
+func runCommand() *cobra.Command {
+	var companyFile string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "run a node",
+		Long: "Runs one node until it is told to stop (SIGINT or SIGTERM); then it gives its\n" +
+			"seats back, turns in flight first. A second signal ends it at once: its seats\n" +
+			"lapse after one lease TTL, and its mail is run by whoever takes them.\n\n" +
+			"With --company the document becomes the company's newest revision, unless it\n" +
+			"is that already; without, the node takes the revision that the log has.",
+		Example: "  tenure run --config node.yaml --company company.yaml\n" +
+			"  tenure run --node-id node-1 --stream-type external --stream-urls nats://127.0.0.1:4222 --coordination-type embedded-kv",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, _, err := configFromFlags(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			var doc *companyDoc
+			if companyFile != "" {
+				raw, err := os.ReadFile(companyFile)
+				if err != nil {
+					return &exitError{exitBadConfig, fmt.Errorf("company file %s: %w", companyFile, pathError(err))}
+				}
+				doc = &companyDoc{companyFile, raw}
+			}
+			return runNode(cmd.Context(), cfg, doc, cmd.ErrOrStderr(), func(*node) {})
+		},
+	}
+	addConfigFlags(cmd.Flags())
+	cmd.Flags().StringVar(&companyFile, "company", "", "company file to apply at the start")
+	return cmd
+}
+
+// runNode runs one node until ctx ends. up is called once it serves.
+func runNode(ctx context.Context, cfg Config, doc *companyDoc, stderr io.Writer, up func(*node)) error {
+	log, closeLog, err := openLogger(cfg.Logging, stderr)
+	if err != nil {
+		return &exitError{exitBadConfig, err}
+	}
+	defer closeLog()
+	n, err := boot(ctx, cfg, log, doc)
+	if err != nil {
+		return err
+	}
+	log.Info("node_started", "node", cfg.Node.ID, "owner", string(n.self), "api", n.url(), "data_dir", cfg.DataDir, "version", buildVersion())
+	up(n)
+	err = n.run(ctx)
+	log.Info("node_stopped", "node", cfg.Node.ID, "err", err)
+	return err
+}
+
+// openLogger makes the node's logger from its settings.
+func openLogger(s LoggingSection, stderr io.Writer) (*slog.Logger, func(), error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.Level)); err != nil {
+		return nil, nil, fmt.Errorf("logging.level: %w", err)
+	}
+	var to []io.Writer
+	closeLog := func() {}
+	if s.Stderr {
+		to = append(to, stderr)
+	}
+	if s.File != "" {
+		f, err := os.OpenFile(s.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, nil, fmt.Errorf("logging.file %s: %w", s.File, pathError(err))
+		}
+		to, closeLog = append(to, f), func() { _ = f.Close() }
+	}
+	out, opts := io.MultiWriter(to...), &slog.HandlerOptions{Level: level}
+	if s.Format == "json" {
+		return slog.New(slog.NewJSONHandler(out, opts)), closeLog, nil
+	}
+	return slog.New(slog.NewTextHandler(out, opts)), closeLog, nil
+}

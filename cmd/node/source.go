@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seat-tenure/tenure/badgerstore"
+	"github.com/seat-tenure/tenure/broker"
+	"github.com/seat-tenure/tenure/clock"
+	"github.com/seat-tenure/tenure/events"
+)
+
+// viewSource feeds one stream to the read model. Of FLEET it feeds the log clock
+// on the way, and tells of each company revision once the view has it.
+type viewSource struct {
+	n       *node
+	stream  events.Stream
+	applied func(events.CompanyApplied)
+}
+
+// Follow implements badgerstore.Source.
+func (s *viewSource) Follow(ctx context.Context, from uint64, fn func(badgerstore.Batch) error) error {
+	err := broker.NewSource(s.n.store).Follow(ctx, s.stream, from, func(batch []events.Recorded, caughtUp bool) error {
+		if s.stream == events.StreamFleet && len(batch) > 0 {
+			// Received first, then the clock: all up to here happened before.
+			s.n.logClock.Observe(batch[len(batch)-1].Seq, clock.System())
+		}
+		if err := fn(badgerstore.Batch{Events: batch, CaughtUp: caughtUp}); err != nil {
+			return err
+		}
+		for _, r := range batch {
+			if c, ok := r.Event.(events.CompanyApplied); ok {
+				s.applied(c)
+			}
+		}
+		return nil
+	})
+	var swapped *broker.IdentityError
+	if errors.As(err, &swapped) {
+		return fmt.Errorf("%w: %w", badgerstore.ErrSwapped, err)
+	}
+	return err
+}
+
+// Check implements badgerstore.Source.
+func (s *viewSource) Check(ctx context.Context, cp badgerstore.Checkpoint) (createdAt string, err error) {
+	stream := s.n.store.Stream(s.stream)
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return "", err
+	}
+	bounds := badgerstore.Bounds{CreatedAt: info.CreatedAt.UTC().Format(time.RFC3339Nano), First: info.First, Last: info.Last}
+	return bounds.CreatedAt, cp.Verify(bounds, func(seq uint64) (events.Recorded, bool, error) {
+		msg, err := stream.Get(ctx, seq)
+		if errors.Is(err, events.ErrNotFound) {
+			return events.Recorded{}, false, nil
+		}
+		if err != nil {
+			return events.Recorded{}, false, err
+		}
+		r, err := events.Decode(s.n.store.Subjects(), msg)
+		return r, err == nil, err
+	})
+}
