@@ -38,6 +38,8 @@ type memoryHub struct {
 	mu      sync.Mutex // guards all below, the streams' content included
 	streams map[events.Stream]*memoryLog
 	subs    map[*memorySub]struct{}
+	skew    time.Duration // of the broker's wall clock
+	lives   time.Duration // nanoseconds that tell streams made at the same moment apart
 }
 
 // NewMemory starts an empty broker with the streams of a fleet and returns a
@@ -52,7 +54,7 @@ func NewMemory(cfg Config) (*Memory, error) {
 		streams: map[events.Stream]*memoryLog{}, subs: map[*memorySub]struct{}{},
 	}
 	for _, s := range streams(cfg.Prefix) {
-		hub.streams[s.stream] = newMemoryLog(s)
+		hub.streams[s.stream] = newMemoryLog(s, hub.wall)
 	}
 	return hub.connect(), nil
 }
@@ -64,12 +66,24 @@ func (h *memoryHub) connect() *Memory {
 // Peer opens another connection to the same broker.
 func (m *Memory) Peer() *Memory { return m.hub.connect() }
 
+// StepClock moves the broker's wall clock by d: the stamps of messages, the
+// ageing of streams and nothing else hang on it.
+func (m *Memory) StepClock(d time.Duration) {
+	m.hub.mu.Lock()
+	defer m.hub.mu.Unlock()
+	m.hub.skew += d
+}
+
+func (h *memoryHub) wall() time.Time { return time.Now().Add(h.skew) }
+
 // Recreate replaces a stream by an empty one, as an operator might by mistake.
 func (m *Memory) Recreate(st events.Stream) {
 	m.hub.mu.Lock()
 	defer m.hub.mu.Unlock()
 	old := m.hub.streams[st]
-	m.hub.streams[st] = newMemoryLog(old.settings)
+	m.hub.streams[st] = newMemoryLog(old.settings, m.hub.wall)
+	m.hub.lives++
+	m.hub.streams[st].createdAt = m.hub.wall().Add(m.hub.lives)
 	old.wake()
 }
 

@@ -14,6 +14,7 @@ import (
 // memoryLog is the content of one stream of the twin. Its hub's lock guards it.
 type memoryLog struct {
 	settings
+	wall      func() time.Time // the broker's
 	createdAt time.Time
 	last      uint64
 	msgs      []events.Message               // ascending; a removed one has no subject
@@ -29,9 +30,9 @@ type seen struct {
 	at  time.Time
 }
 
-func newMemoryLog(s settings) *memoryLog {
+func newMemoryLog(s settings, wall func() time.Time) *memoryLog {
 	return &memoryLog{
-		settings: s, createdAt: time.Now(), bySubject: map[string][]uint64{}, siblings: map[string]map[string]struct{}{},
+		settings: s, wall: wall, createdAt: wall(), bySubject: map[string][]uint64{}, siblings: map[string]map[string]struct{}{},
 		ids: map[string]seen{}, changed: make(chan struct{}),
 	}
 }
@@ -44,7 +45,7 @@ func (l *memoryLog) wake() {
 
 // upTo is a copy of the log as it was when seq was its last.
 func (l *memoryLog) upTo(seq uint64) *memoryLog {
-	c := newMemoryLog(l.settings)
+	c := newMemoryLog(l.settings, l.wall)
 	c.createdAt = l.createdAt
 	for _, m := range l.msgs {
 		if m.Seq <= seq && m.Subject != "" {
@@ -123,10 +124,10 @@ func (l *memoryLog) add(w events.Write) {
 		h[key] = slices.Clone(values)
 	}
 	l.insert(events.Message{
-		Stream: l.stream, Seq: l.last, Subject: w.Subject, At: time.Now().UTC(), Header: h, Data: slices.Clone(w.Data),
+		Stream: l.stream, Seq: l.last, Subject: w.Subject, At: l.wall().UTC(), Header: h, Data: slices.Clone(w.Data),
 	})
 	if id := w.Header.Get(headerMsgID); id != "" {
-		l.ids[id] = seen{l.last, time.Now()}
+		l.ids[id] = seen{l.last, l.wall()}
 	}
 }
 
@@ -145,7 +146,7 @@ func parentOf(subject string) string { return subject[:max(0, strings.LastIndexB
 
 // expire forgets what has aged: messages of streams with an age, message ids.
 func (l *memoryLog) expire() {
-	now := time.Now()
+	now := l.wall()
 	for id, d := range l.ids {
 		if now.Sub(d.at) >= dedupeWindow {
 			delete(l.ids, id)
