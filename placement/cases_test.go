@@ -21,13 +21,17 @@ func rounds(n, full int) int {
 // 200 sweeps after each change with a tenth of what is read a sweep late. After
 // convergence nothing moves, and no seat moves twice for one membership change.
 func TestCase11SeatsDoNotSwing(t *testing.T) {
-	seats := slices.Concat(numbered("any", 4), labelled("gpu", 2, "gpu", "yes"), []placement.Seat{{Handle: "pinned", Node: "b"}})
-	for seed := range uint64(rounds(10, 300)) {
+	companies := [][]placement.Seat{
+		numbered("any", 7), // no third of 7: whoever reads late sees room that is not there
+		slices.Concat(numbered("any", 4), labelled("gpu", 2, "gpu", "yes"), []placement.Seat{{Handle: "pinned", Node: "b"}}),
+		slices.Concat(numbered("any", 3), labelled("gpu", 3, "gpu", "yes"), labelled("z", 1, "zone", "z1")),
+	}
+	for seed := range uint64(rounds(12, 300)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			f := newFleet(t, seed, 0.1, seats)
+			f := newFleet(t, seed, 0.1, companies[seed%3])
 			f.join(node("a", "gpu", "yes"))
 			f.settle(200, 1)
-			f.join(node("b"))
+			f.join(node("b", "zone", "z1"))
 			f.settle(200, 1)
 			f.join(node("c", "gpu", "yes"))
 			f.settle(200, 1)
@@ -46,6 +50,21 @@ func TestCase11SeatsDoNotSwing(t *testing.T) {
 			f.leave("c")
 			f.settle(200, 1)
 		})
+	}
+}
+
+// Case 11, the schedule that needs View.Earlier: a sees the join and gives back,
+// b reads late, has room by its old share, and would take what is meant for c.
+// With half of all reads late and no wait it comes up in one join of ten.
+func TestCase11ALateReaderDoesNotTakeWhatAJoinFreed(t *testing.T) {
+	for seed := range uint64(rounds(100, 2000)) {
+		f := newFleet(t, seed, 0.5, numbered("any", 7))
+		f.join(node("a"))
+		f.settle(0, 1)
+		f.join(node("b"))
+		f.settle(0, 1)
+		f.join(node("c"))
+		f.settle(0, 1)
 	}
 }
 

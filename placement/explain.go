@@ -102,13 +102,10 @@ func (v View) explainFree(x Explanation, g *group) Explanation {
 	if v.Behind && slices.Equal(g.Eligible, []string{v.Self}) {
 		return x.says(SeatFree, "only "+v.Self+" may run it, and claims nothing while it is behind", "P10")
 	}
+	// The shares cover the group and one seat of it is free, so somebody has room.
 	held := v.tally(g)
-	for _, id := range g.Eligible {
-		if held[id] < g.Share {
-			return x.says(SeatFree, fmt.Sprintf("nobody holds it; %s has room (it holds %d, its share is %d)", id, held[id], g.Share), "P2", "P3")
-		}
-	}
-	return x.says(SeatFree, fmt.Sprintf("nobody holds it, yet every node that may run it looks to be at its share (%d): a hint is out of date", g.Share), "P2", "P3", "P11")
+	room := slices.DeleteFunc(slices.Clone(g.Eligible), func(id string) bool { return held[id] >= g.Share })
+	return x.says(SeatFree, fmt.Sprintf("nobody holds it; nodes with room for it: %s (share %d), and one claims it at its next pass", strings.Join(room, ", "), g.Share), "P2", "P3")
 }
 
 func (v View) explainHeld(x Explanation, f *fleet, g *group) Explanation {

@@ -60,14 +60,6 @@ func (f *fleet) leave(id string) {
 
 func (f *fleet) ids() []string { return slices.Sorted(maps.Keys(f.nodes)) }
 
-// presence is what a node's row says now: counts change with claim and release.
-func (f *fleet) presence(id string) placement.Node {
-	m := f.nodes[id]
-	n := m.Node
-	n.SeatsHeld, n.SeatsHeldKnown = placement.SeatsHeld(f.view(id, m.read)), true
-	return n
-}
-
 func (f *fleet) view(id string, roster []placement.Node) placement.View {
 	m := f.nodes[id]
 	return placement.View{
@@ -80,8 +72,8 @@ func (f *fleet) view(id string, roster []placement.Node) placement.View {
 func (f *fleet) round() {
 	f.acted = false
 	f.before, f.now = f.now, make(map[string]placement.Node, len(f.nodes))
-	for id := range f.nodes {
-		f.now[id] = f.presence(id)
+	for id, m := range f.nodes {
+		f.now[id] = m.Node
 	}
 	held := maps.Clone(f.owner)
 	order := f.ids()
@@ -98,11 +90,12 @@ func (f *fleet) roster(self string) []placement.Node {
 	every := maps.Clone(f.now)
 	maps.Copy(every, f.before)
 	for _, id := range slices.Sorted(maps.Keys(every)) {
-		n, live := f.now[id]
-		if id == self {
-			n = f.nodes[id].Node
-		} else if f.before != nil && f.rng.Float64() < f.late {
-			n, live = f.before[id]
+		n, live := f.before[id]
+		if id == self || f.before == nil || f.rng.Float64() >= f.late {
+			m := f.nodes[id]
+			if live = m != nil; live {
+				n = m.Node
+			}
 		}
 		if live {
 			nodes = append(nodes, n)
@@ -152,6 +145,9 @@ func (f *fleet) pass(id string) {
 	if won > v.Limits.Claim {
 		f.t.Fatalf("%s claims %d in one pass", id, won)
 	}
+	// A count changes in the pass that changes it (P11).
+	v.Held = m.held
+	m.SeatsHeld, m.SeatsHeldKnown = placement.SeatsHeld(v), true
 }
 
 // bound is in how many rounds the fleet must be at rest from here: the give-back
@@ -182,22 +178,56 @@ func (f *fleet) live() []placement.Node {
 	return nodes
 }
 
-// settle runs rounds passes after so many membership changes and checks case 11:
-// at rest within the bound, then not one move; no seat moved more often than the
-// membership changed; and everything is where the arithmetic says (P9).
+// settle runs rounds passes after so many changes of membership or company, and
+// checks case 11: at rest within the bound, then not one move; no seat moved more
+// often than there were changes, and after one change no move but those it forced;
+// and everything is where the arithmetic says (P9).
 func (f *fleet) settle(rounds, changes int) {
 	f.t.Helper()
-	bound := f.bound()
 	clear(f.claims)
-	for r := range rounds {
+	forced := f.forced()
+	f.rest(rounds)
+	moves := 0
+	for h, n := range f.claims {
+		moves += n
+		if n > changes {
+			f.t.Errorf("%s was claimed %d times for %d changes", h, n, changes)
+		}
+	}
+	if changes == 1 && moves > forced {
+		f.t.Errorf("%d moves for one change that forces %d: %v", moves, forced, f.claims)
+	}
+}
+
+// forced is how many seats must find a new home: run by nobody, or by a node that
+// may not run them, must leave, or holds more than its room.
+func (f *fleet) forced() int {
+	n := len(f.seats)
+	roster := f.live()
+	for id, m := range f.nodes {
+		p := placement.Sweep(f.view(id, roster))
+		if !m.Draining && !m.Withdrawn {
+			for _, g := range p.Groups {
+				n -= min(g.Held, g.Room)
+			}
+		}
+		for _, s := range f.seats {
+			if has(m.stuck, s.Handle) {
+				n--
+			}
+		}
+	}
+	return n
+}
+
+// rest runs at least so many rounds, and checks that nothing moves past bound.
+func (f *fleet) rest(rounds int) {
+	f.t.Helper()
+	bound := f.bound()
+	for r := range max(rounds, bound+3) {
 		f.round()
 		if f.acted && r >= bound {
 			f.t.Fatalf("still moving in round %d; at rest was due in %d", r, bound)
-		}
-	}
-	for h, n := range f.claims {
-		if n > changes {
-			f.t.Errorf("%s was claimed %d times for %d membership changes", h, n, changes)
 		}
 	}
 	f.atRest()
