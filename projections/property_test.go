@@ -200,8 +200,8 @@ func checkHolders(t *rapid.T, v projections.View, handle string, edges []events.
 }
 
 // The form of rows is frozen per SchemaVersion: a store keeps rows of older
-// builds. If this fails, raise SchemaVersion and write the golden file anew
-// with UPDATE_GOLDEN=1.
+// builds. If this fails, raise SchemaVersion and write a new golden file
+// (make golden).
 func TestRowsGolden(t *testing.T) {
 	rows := rowstest.Memory{}
 	presence := events.LeaseClaimed{Lease: events.NodeLease("node-a"), Epoch: 1, Owner: nodeA, TTL: 45000, Protocol: 4, Node: &events.NodeFacts{Roles: []string{"seats"}}}
@@ -211,7 +211,7 @@ func TestRowsGolden(t *testing.T) {
 		events.TriggerSkipped{Handle: "dev", EventID: "e1", Why: events.SkipPanicked, Detail: "boom", Epoch: 2, Owner: nodeB}))
 	apply(t, rows, []events.Recorded{at(events.StreamWork, 1, done("dev", "e1", "k1")), at(events.StreamDead, 1, parked("dev", "e2", 9))})
 	golden := filepath.Join("testdata", fmt.Sprintf("rows.v%d.txt", projections.SchemaVersion))
-	if os.Getenv("UPDATE_GOLDEN") != "" {
+	if os.Getenv("TENURE_GOLDEN") == "rewrite" {
 		if err := os.WriteFile(golden, []byte(rows.Dump()), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -188,7 +188,7 @@ type Completion struct {
 	Position   uint64          `json:"position"` // in WORK
 	At         time.Time       `json:"at"`
 	// Skipped: the event came again and was settled by this record, as far back
-	// as the seat's kept skips go.
+	// as the seat's kept skips go, and false while FLEET is not served.
 	Skipped bool `json:"-"`
 }
 

@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/seat-tenure/tenure/events"
@@ -149,8 +150,13 @@ func (v View) CompletionsOf(handle, workKey string) ([]Completion, error) {
 	return all, err
 }
 
+// skipped reads FLEET, whose copy may be out of service while WORK's is sound:
+// the completion counts more than this remark on it.
 func (v View) skipped(c Completion) (bool, error) {
 	skips, err := v.Skips(c.Handle)
+	if errors.Is(err, ErrNotServed) {
+		return false, nil
+	}
 	for _, s := range skips {
 		if s.EventID == c.EventID && s.Why == events.SkipCompleted {
 			return true, err

@@ -1,0 +1,3 @@
+package badgerstore_test
+
+func runChild(string) int { return 1 }
