@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seat-tenure/tenure/events"
@@ -30,11 +31,14 @@ type Marks struct {
 	Source events.Incarnation // who writes them
 }
 
-// Mark marks every stream once: at boot, before anything is read. It returns
-// the new identities.
+// Mark marks every stream once: at boot, before anything is read or written.
+// FLEET comes first: the sooner after a restore its marker stands, the fewer
+// positions it stands above. It returns the new identities.
 func (k Marks) Mark(ctx context.Context) (map[events.Stream]Identity, error) {
 	identities := map[events.Stream]Identity{}
-	for _, s := range streams(k.Store.Subjects().Prefix()) {
+	all := streams(k.Store.Subjects().Prefix())
+	slices.Reverse(all)
+	for _, s := range all {
 		id, marked, err := k.mark(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("mark stream %s: %w", s.stream, err)

@@ -150,9 +150,9 @@ func (s *samples) observe(pos uint64, at clock.Instant) {
 	if pos == 0 || n > 0 && pos <= s.kept[n-1].pos {
 		return // an earlier sample says more
 	}
-	// Merge forward: the last sample gives way when it stands close behind the one
-	// before it. What it covered is then told by the newer, later one.
-	if n > 1 && clock.TakerElapsed(s.kept[n-2].at, s.kept[n-1].at) < s.grain {
+	// Merge forward: the last sample gives way when the new one, too, stands close
+	// behind the one before it. What it covered is then told by the later one.
+	if n > 1 && clock.TakerElapsed(s.kept[n-2].at, at) < s.grain {
 		s.kept = s.kept[:n-1]
 	}
 	s.kept = append(s.kept, sample{pos, at})

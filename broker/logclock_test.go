@@ -212,7 +212,7 @@ func TestSchedule16RestoredAndGrown(t *testing.T) {
 					}
 					return ids[events.StreamFleet]
 				}
-				mark() // 1 to 6: FLEET's own is the last
+				mark() // 1 to 6: FLEET's own is the first
 				fill(t, f, 3)
 				id := mark() // 10 to 15
 				fill(t, f, 5)
