@@ -48,6 +48,7 @@ func startNode(t *testing.T, dataDirID string) (node *exec.Cmd, stdin io.WriteCl
 			t.Fatal(err)
 		}
 		w.pin(pids...)
+		w.pids = pids
 		keepers = append(keepers, pids[3])
 	}
 	return node, stdin, w, keepers
@@ -100,6 +101,30 @@ func TestCase32SuccessorSweepsLeftovers(t *testing.T) {
 		}
 		w.allGone(12, 0)
 	})
+}
+
+// Killed together with its node, a keeper still takes its program along: the
+// parent-death signal needs nobody alive. What had detached is the sweep's.
+func TestCase32ProgramDiesWithItsKeeper(t *testing.T) {
+	node, _, w, keepers := startNode(t, "case32-both")
+	programs := &witness{t: t, fds: map[int]int{w.pids[0]: w.fds[w.pids[0]]}}
+	for _, k := range keepers {
+		if err := unix.Kill(k, unix.SIGSTOP); err != nil { // none acts before it is killed
+			t.Fatal(err)
+		}
+	}
+	if err := node.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keepers {
+		if err := unix.Kill(k, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	programs.allGone(1, 10*time.Second)
+	if err := sweepAfter(t, node, "case32-both"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func sweepAfter(t *testing.T, node *exec.Cmd, dataDirID string) error {

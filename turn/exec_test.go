@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seat-tenure/tenure/turn"
 )
 
@@ -232,6 +234,22 @@ func TestExecKeepsTheNodesSettingsToItself(t *testing.T) {
 	}
 }
 
+// A program has its three pipes and no other: not its keeper's, which carry
+// orders, and nothing that the node itself was given.
+func TestExecProgramInheritsNothing(t *testing.T) {
+	var leaky [2]int
+	if err := unix.Pipe2(leaky[:], 0); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(leaky[0])
+	defer unix.Close(leaky[1])
+	e, _ := runner(t, "pipes")
+	reply, err := e.Run(t.Context(), request(), &witness{t: t})
+	if err != nil || string(reply.JSON) != "[]" {
+		t.Errorf("the program has %s, %v", reply.JSON, err)
+	}
+}
+
 // What cannot start says so as its own type, and never half runs.
 func TestExecTellsWhyAProgramDidNotStart(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "agent")
@@ -266,5 +284,19 @@ func TestExecNamesAMainThatIsNoKeeper(t *testing.T) {
 	_, err := e.Run(t.Context(), request(), &witness{t: t})
 	if err == nil || !strings.Contains(err.Error(), "turn.KeepIfAsked") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The price of a turn: two processes, one of them this binary again.
+func BenchmarkExecTurn(b *testing.B) {
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	e := turn.Exec{Program: []string{self, "behave", "done"}, Mark: turn.Mark{DataDir: "bench", Incarnation: "node-0:0123abcd"}}
+	for b.Loop() {
+		if _, err := e.Run(b.Context(), request(), nil); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

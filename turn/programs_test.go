@@ -48,6 +48,7 @@ var behaviours = map[string]func(p program, args []string){
 	"chatter":       chatter,
 	"close-stdout":  func(program, []string) { os.Stdout.Close(); pause() },
 	"env":           func(p program, _ []string) { p.done(os.Environ()) },
+	"pipes":         func(p program, _ []string) { p.done(inheritedPipes()) },
 	"heir":          func(p program, _ []string) { spawn("heir", "pause"); p.done("left one behind") },
 	"node":          node,
 	"ignore-stdin":  func(p program, _ []string) { os.Stdin.Close(); p.call("ignored", nil); p.done("fine") },
@@ -86,6 +87,17 @@ func (p program) report(what any) {
 	p.turn()
 	p.call("report", what)
 	p.line()
+}
+
+// inheritedPipes lists the pipes it has beside stdin, stdout and stderr.
+func inheritedPipes() []string {
+	found := []string{}
+	for fd := 3; fd < 256; fd++ {
+		if to, err := os.Readlink(fmt.Sprint("/proc/self/fd/", fd)); err == nil && strings.HasPrefix(to, "pipe:") {
+			found = append(found, to)
+		}
+	}
+	return found
 }
 
 func pause() {
