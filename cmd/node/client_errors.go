@@ -34,7 +34,7 @@ func (cl *client) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return &lostError{"interrupted"}
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no node listens at %s; start one with `tenure dev`, or name another with --addr", addr)
+		return &absentError{fmt.Sprintf("no node listens at %s; start one with `tenure dev`, or name another with --addr", addr)}
 	case errors.As(err, &dns):
 		return fmt.Errorf("there is no host %q; correct --addr", dns.Name)
 	case errors.As(err, &cert):
@@ -42,7 +42,7 @@ func (cl *client) explain(ctx context.Context, err error) error {
 	case errors.As(err, &rec), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return fmt.Errorf("%s does not speak TLS; write http:// instead of https://", addr)
 	case errors.As(err, &wait) && wait.Timeout():
-		return fmt.Errorf("the node at %s cannot be reached: no connection within %s", addr, cl.timeout)
+		return &absentError{fmt.Sprintf("the node at %s cannot be reached: no connection within %s", addr, cl.timeout)}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return &lostError{fmt.Sprintf("the node at %s broke off before its answer was complete; it may be restarting, try again", addr)}
 	}
@@ -54,6 +54,11 @@ func (cl *client) explain(ctx context.Context, err error) error {
 type lostError struct{ text string }
 
 func (e *lostError) Error() string { return e.text }
+
+// absentError says that there was nobody to ask, so that nothing was asked.
+type absentError struct{ text string }
+
+func (e *absentError) Error() string { return e.text }
 
 // refused is what an answer says that is an error of HTTP, and not one of the
 // API's. body is the beginning of it.

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/url"
 	"slices"
@@ -37,6 +36,8 @@ type tail struct {
 	cl   *client
 	out  output
 	last uint64 // position of the event that was seen last
+
+	connected bool // once: what fails after it may come back
 }
 
 func (c *cli) eventTailCommand() *cobra.Command {
@@ -45,9 +46,9 @@ func (c *cli) eventTailCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "follow events as they happen",
-		Long: `Prints the events of one stream as they are stored, until Ctrl-C. It begins with
-the next event, or after the position of --after, and leaves none out: when the
-connection breaks it goes on where it was.
+		Long: `Prints the events of one stream as they are stored, until Ctrl-C. FLEET begins with
+the next event, others with their first, and all after the position of --after.
+None is left out: when the connection breaks it goes on where it was.
 
 Text has the position, when the broker stored it, the type, what it is about, and
 what it says. -o jsonl has each event whole, as exports have it.`,
@@ -63,7 +64,7 @@ what it says. -o jsonl has each event whole, as exports have it.`,
 	}
 	flags := cmd.Flags()
 	flags.Var(&stream, "stream", "stream to follow: "+stream.choices())
-	flags.StringVar(&t.after, "after", "", "begin after this position; 0 is the beginning (default the newest event)")
+	flags.StringVar(&t.after, "after", "", "begin after this position; 0 is the beginning (default the newest event of FLEET, the beginning of others)")
 	flags.StringSliceVar(&t.types, "type", nil, "only events of these types, such as seat-claimed")
 	flags.StringSliceVar(&t.seats, "seat", nil, "only events about these seats")
 	complete(cmd, "stream", tailStreams)
@@ -89,20 +90,39 @@ func (c *cli) tail(cmd *cobra.Command, t *tail) error {
 	}
 	defer cl.close()
 	t.cl, t.out = cl, c.output(cmd)
-	err = t.follow(cmd.Context())
+	if err = t.begin(cmd.Context()); err == nil {
+		err = t.follow(cmd.Context())
+	}
 	if cmd.Context().Err() != nil {
 		return nil // Ctrl-C is how a follow ends
 	}
 	return err
 }
 
-// follow reads until ctx ends, over connections that break.
+// begin finds the newest event when no position was named. The others of a
+// node's streams have no such number to ask for, and begin at their beginning.
+func (t *tail) begin(ctx context.Context) error {
+	if t.after != "" || t.stream != string(events.StreamFleet) {
+		return nil
+	}
+	now, err := ask[struct{ AsOf asOf }](ctx, t.cl, `query { `+asOfFields+` }`, nil)
+	if err != nil {
+		return err
+	}
+	t.last, err = strconv.ParseUint(now.AsOf.Position, 10, 64)
+	if err != nil {
+		return fmt.Errorf("the node at %s says that it stands at position %s, which is none", t.cl.base, plain(now.AsOf.Position))
+	}
+	return nil
+}
+
+// follow reads until ctx ends, over connections that break: a node that is
+// restarted comes back.
 func (t *tail) follow(ctx context.Context) error {
 	for broken := 0; ; broken++ {
 		before := t.last
 		err := t.read(ctx)
-		var lost *lostError
-		if ctx.Err() != nil || !errors.As(err, &lost) {
+		if ctx.Err() != nil || !t.connected || !passing(err) {
 			return err
 		}
 		if t.last > before {
@@ -111,8 +131,11 @@ func (t *tail) follow(ctx context.Context) error {
 		if broken == maxResumes {
 			return err
 		}
-		t.cl.warn(fmt.Sprintf("%v; going on after position %d", lost, t.last))
-		pause := time.NewTimer(resumeAfter << broken)
+		t.cl.warn(fmt.Sprintf("%v; going on after position %d", err, t.last))
+		if broken == 0 {
+			continue
+		}
+		pause := time.NewTimer(resumeAfter << (broken - 1))
 		select {
 		case <-ctx.Done():
 			pause.Stop()
@@ -122,63 +145,59 @@ func (t *tail) follow(ctx context.Context) error {
 	}
 }
 
+// passing says that an error may be gone at the next try.
+func passing(err error) bool {
+	var lost *lostError
+	var absent *absentError
+	var said *apiError
+	return errors.As(err, &lost) || errors.As(err, &absent) ||
+		errors.As(err, &said) && said.Extensions.Code == codeUnavailable
+}
+
 // read follows one connection to its end.
 func (t *tail) read(ctx context.Context) error {
-	query := url.Values{"follow": {"true"}, "stream": {t.stream}}
-	if t.after != "" || t.last > 0 {
-		query.Set("after", strconv.FormatUint(t.last, 10))
-	}
-	body, err := t.cl.follow(ctx, query)
+	body, err := t.cl.follow(ctx, url.Values{
+		"follow": {"true"}, "stream": {t.stream}, "after": {strconv.FormatUint(t.last, 10)},
+	})
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	lines := bufio.NewScanner(body)
-	lines.Buffer(make([]byte, 0, 64<<10), audit.MaxLine+1)
-	for lines.Scan() {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue // a sign of life
-		}
-		if err := t.line(lines.Bytes()); err != nil {
-			return err
+	t.connected = true
+	in, err := audit.NewReader(body)
+	for err == nil {
+		var e audit.Entry
+		if e, err = in.Next(); err == nil {
+			t.last = max(t.last, e.Message.Seq)
+			err = t.show(e.Message)
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return err
+	var bad *audit.LineError
+	switch {
+	case errors.Is(err, io.EOF):
+		return &lostError{fmt.Sprintf("the node at %s ended the stream; it may be stopping", t.cl.base)}
+	case errors.As(err, &bad):
+		return fmt.Errorf("what the node at %s sent is no stream of events that this build reads: %w", t.cl.base, err)
 	}
-	return &lostError{fmt.Sprintf("the node at %s ended the stream; it may be stopping", t.cl.base)}
+	return err
 }
 
-// tailLine is an event as it is sent.
-type tailLine struct {
-	Stream  events.Stream   `json:"stream"`
-	Seq     uint64          `json:"seq"`
-	At      time.Time       `json:"at"`
-	Subject string          `json:"subject"`
-	Headers events.Header   `json:"headers"`
-	Data    json.RawMessage `json:"data"`
-	Base64  []byte          `json:"data_base64"`
-}
-
-func (t *tail) line(text []byte) error {
-	var e tailLine
-	if err := json.Unmarshal(text, &e); err != nil || e.Stream == "" {
-		return fmt.Errorf("the node at %s sent a line that is no event: it may be of another version", t.cl.base)
-	}
-	t.last = max(t.last, e.Seq)
-	subject, seat := about(e.Subject)
-	if len(t.types) > 0 && !slices.Contains(t.types, e.Headers.Get(events.HeaderType)) {
+// show prints an event, if it is one of those that are wanted.
+func (t *tail) show(m events.Message) error {
+	subject, seat := about(m.Subject)
+	kind := m.Header.Get(events.HeaderType)
+	if len(t.types) > 0 && !slices.Contains(t.types, kind) {
 		return nil
 	}
 	if len(t.seats) > 0 && !slices.Contains(t.seats, seat) {
 		return nil
 	}
 	if t.out.format == formatJSONL {
-		_, err := t.out.w.Write(append(slices.Clip(text), '\n'))
+		_, err := t.out.w.Write(append(audit.AppendMessage(nil, m), '\n'))
 		return err
 	}
-	_, err := fmt.Fprintf(t.out.w, "%8d  %s  %-20s  %-18s  %s\n",
-		e.Seq, e.At.UTC().Format("2006-01-02T15:04:05.000Z"), plain(cmp.Or(e.Headers.Get(events.HeaderType), unknown)), plain(subject), e.detail())
+	_, err := fmt.Fprintf(t.out.w, "%8d  %s  %-20s  %-18s  %s\n", m.Seq,
+		m.At.UTC().Format("2006-01-02T15:04:05.000Z"), plain(cmp.Or(kind, unknown)), plain(subject), detail(m.Data))
 	return err
 }
 
@@ -206,13 +225,10 @@ func about(subject string) (text, seat string) {
 }
 
 // detail is what an event says, in one line: its values by name.
-func (e tailLine) detail() string {
+func detail(data []byte) string {
 	var values map[string]json.RawMessage
-	if err := json.Unmarshal(e.Data, &values); err != nil {
-		if n := len(e.Data) + len(e.Base64); n > 0 {
-			return fmt.Sprintf("%d bytes", n)
-		}
-		return none
+	if err := json.Unmarshal(data, &values); err != nil {
+		return fmt.Sprintf("%d bytes", len(data))
 	}
 	parts := make([]string, 0, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -54,11 +54,11 @@ func (r *roster) current() (c company.Company, known bool) {
 func (r *roster) Agent(handle string) (turn.Agent, error) {
 	c, _ := r.current()
 	role, ok := c.Role(handle)
-	if !ok || role.Kind != company.KindAgent {
+	if !ok || role.Kind != company.Agent {
 		return turn.Agent{}, fmt.Errorf("the company has no agent on seat %q", handle)
 	}
 	a := turn.Agent{ID: company.AgentID(c.Name, handle)}
-	if e := role.Runner.Exec; e != nil {
+	if e := role.Runner.Exec; len(e.Program) > 0 {
 		a.Runner = turn.Exec{Program: e.Program, Timeout: e.Timeout, Log: r.log.With("seat", handle), Mark: r.mark}
 	} else {
 		a.Runner = turn.Echo{}
@@ -93,7 +93,7 @@ func (r *roster) addressable(handle string) error {
 	switch {
 	case !ok:
 		return &unknownSeatError{Handle: handle, Nearest: c.Nearest(handle, 3)}
-	case role.Kind != company.KindAgent:
+	case role.Kind != company.Agent:
 		return &unknownSeatError{Handle: handle, Human: true}
 	}
 	return nil
