@@ -18,10 +18,11 @@ type Auditor struct {
 	last     events.Message // stream and sequence of the message before
 
 	leases       map[events.Lease]*lease
-	lastFleet    uint64 // sequence of the last message of FLEET
-	firstRenewal uint64 // sequence of the first renewal there; pruned ones stood below it
-	mailboxes    map[string]place
+	lastFleet    uint64           // sequence of the last message of FLEET
+	firstRenewal uint64           // sequence of the first renewal there; pruned ones stood below it
+	mailboxes    map[string]place // where each was registered first
 	cursors      map[mailbox]events.CursorSnapshot
+	covers       map[events.Stream]bool // streams that the history has, empty ones too
 }
 
 // nobody is the lease of a finding that is about none.
@@ -44,6 +45,7 @@ func New(s events.Subjects) *Auditor {
 	return &Auditor{
 		subjects: s, tally: NewTally(s), leases: map[events.Lease]*lease{},
 		mailboxes: map[string]place{}, cursors: map[mailbox]events.CursorSnapshot{},
+		covers: map[events.Stream]bool{},
 		report: Report{Violations: []Finding{}, Notes: []Finding{}},
 	}
 }
@@ -56,6 +58,7 @@ func (a *Auditor) AddLine(line int, m events.Message) {
 	a.report.Events++
 	a.at = place{m.Stream, m.Seq, line}
 	a.inOrder(m)
+	a.covers[m.Stream] = true
 	if m.Stream == events.StreamFleet {
 		a.lastFleet = max(a.lastFleet, m.Seq)
 	}
@@ -144,18 +147,11 @@ func (a *Auditor) inOrder(m events.Message) {
 // Finish ends the history and returns what was found in it.
 func (a *Auditor) Finish() Report {
 	a.at = place{}
-	if _, covered := a.tally.streams[events.StreamFleet]; !covered && a.report.Events > 0 {
+	if !a.covers[events.StreamFleet] && a.report.Events > 0 {
 		a.note(nobody, NoteNoFleet, "the history has no message of FLEET: no tenure could be judged")
 	}
-	if _, covered := a.tally.streams[events.StreamCursor]; covered {
-		for _, handle := range slices.Sorted(maps.Keys(a.mailboxes)) {
-			for _, box := range events.Mailboxes {
-				if _, there := a.cursors[mailbox{handle, box}]; !there {
-					a.at = a.mailboxes[handle]
-					a.note(events.SeatLease(handle), NoteNoCursor, "the %s is registered and has no cursor", box)
-				}
-			}
-		}
+	if a.covers[events.StreamCursor] {
+		a.cursorsThere()
 	}
 	for name, l := range a.leases {
 		a.report.Tenures += l.claims
@@ -164,6 +160,19 @@ func (a *Auditor) Finish() Report {
 		}
 	}
 	return a.report
+}
+
+// cursorsThere looks for the cursors of registered mailboxes. They are created
+// before the mailbox is registered, so one that is absent was lost (design §2).
+func (a *Auditor) cursorsThere() {
+	for _, handle := range slices.Sorted(maps.Keys(a.mailboxes)) {
+		for _, box := range events.Mailboxes {
+			if _, there := a.cursors[mailbox{handle, box}]; !there {
+				a.at = a.mailboxes[handle]
+				a.violation(events.SeatLease(handle), RuleCursor, "the %s is registered and has no cursor", box)
+			}
+		}
+	}
 }
 
 func (a *Auditor) violation(about events.Lease, rule Rule, format string, args ...any) {

@@ -20,6 +20,9 @@ func Check(r io.Reader) (Report, error) {
 		return Report{}, &LineError{1, err}
 	}
 	a := New(subjects)
+	for _, s := range in.Header().Streams {
+		a.covers[s.Stream] = true
+	}
 	if in.broken {
 		a.at = place{line: 1}
 		a.violation(nobody, RuleChain, "the header was altered")

@@ -26,7 +26,7 @@ const (
 	RuleClaim      Rule = "claim"      // a tenure was taken without the right to it (L3, L6)
 	RuleEnded      Rule = "ended"      // something names a tenure that had ended, or never was (L8)
 	RuleFence      Rule = "fence"      // a tenure was fenced twice
-	RuleCursor     Rule = "cursor"     // a cursor went back, or rests on no tenure (D4)
+	RuleCursor     Rule = "cursor"     // a cursor went back, is lost, or rests on no tenure (D4)
 	RuleCompletion Rule = "completion" // a completion rests on no tenure of its writer
 	RuleDead       Rule = "dead"       // parked mail rests on no tenure of its writer
 )
