@@ -31,8 +31,8 @@ func TestP2LostClaimsDoNotCount(t *testing.T) {
 // P3: room is checked again at each claim, per group; a lost one makes room for
 // the next of its group, also when several are under way at once.
 func TestP3EachClaimChecksItsGroupsRoom(t *testing.T) {
-	seats := slices.Concat(labelled("gpu", 2, "gpu", "yes"), numbered("any", 2))
-	c := placement.Sweep(viewOf(seats, node("a", "gpu", "yes"), node("b", "gpu", "yes"), node("c"))).Claims()
+	seats := slices.Concat(labelled("gpu", 3, "gpu", "yes"), numbered("any", 2))
+	c := placement.Sweep(viewOf(seats, node("a", "gpu", "yes"), node("b", "gpu", "yes"), node("d", "gpu", "yes"), node("c"))).Claims()
 	next := func() string { h, _ := c.Next(); return h }
 	gpu, other := next(), next()
 	if gpu[:3] != "gpu" || other[:3] != "any" {

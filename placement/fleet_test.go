@@ -220,7 +220,7 @@ func (f *fleet) forced() int {
 	return n
 }
 
-// rest runs at least so many rounds, and checks that nothing moves past bound.
+// rest runs at least so many rounds, and past the bound, and checks that nothing moves past bound.
 func (f *fleet) rest(rounds int) {
 	f.t.Helper()
 	bound := f.bound()

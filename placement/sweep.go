@@ -173,11 +173,10 @@ func (v View) planClaims(f *fleet, p *Plan) {
 
 // planReleases gives back what is above the node's room, least constrained
 // group first, and in a group what it would claim last (P4). A node that is
-// behind keeps what it holds (P10), and one that is not counted is being
-// emptied by other means or is not to be moved at all.
+// behind keeps what it holds (P10). One that is not counted has no group of its
+// own here: it is being emptied by other means, or is not to be moved at all.
 func (v View) planReleases(f *fleet, p *Plan) {
-	self := f.nodes[v.Self]
-	if !v.CompanyKnown || !v.RosterKnown || v.Behind || !self.counted() {
+	if v.Behind {
 		return
 	}
 	left := max(v.Limits.Release, 0)

@@ -197,6 +197,16 @@ func TestP4GivesBackPerGroupLeastConstrainedFirst(t *testing.T) {
 	}
 }
 
+// P4: of one group a node gives back what it would claim last, which is what its
+// peers would claim first.
+func TestP4GivesBackWhatItWouldClaimLast(t *testing.T) {
+	v := viewOf(numbered("s", 40), node("a"), node("b"), node("c"))
+	last := placement.Sweep(v).Claim[37:]
+	v.Held, v.Limits.Release = handles(v.Seats), 3
+	slices.Reverse(last)
+	same(t, "gives back", placement.Sweep(v).Release, last)
+}
+
 // P4, case 11: a seat is too much only if it already was at the earlier reading,
 // so every peer has seen the join before the seat is free.
 func TestP4WaitsUntilPeersHaveSeenTheJoin(t *testing.T) {

@@ -77,9 +77,7 @@ type View struct {
 
 // Without is the view as if those nodes had left and their seats were free.
 func (v View) Without(ids ...string) View {
-	gone := func(n Node) bool { return slices.Contains(ids, n.ID) }
-	v.Nodes = slices.DeleteFunc(slices.Clone(v.Nodes), gone)
-	v.Earlier = slices.DeleteFunc(slices.Clone(v.Earlier), gone)
+	v.Nodes = slices.DeleteFunc(slices.Clone(v.Nodes), func(n Node) bool { return slices.Contains(ids, n.ID) })
 	owner := make(map[string]string, len(v.Owner))
 	for handle, id := range v.Owner {
 		if !slices.Contains(ids, id) {
