@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/seat-tenure/tenure/aggregates"
@@ -37,10 +38,12 @@ func (s *Shell) Completed(ctx context.Context, handle, eventID string) (done eve
 }
 
 // Complete records a turn in the ledger, one write-once record per constituent
-// id: in one batch, or one by one where some id is recorded already (K2).
+// id: in one batch, or one by one where some id is recorded already, or where
+// the broker has no room for batches (K2).
 func (s *Shell) Complete(ctx context.Context, t Tenure, c events.TurnCompleted) error {
 	ws := make([]events.Write, 0, len(c.EventIDs))
-	for _, id := range c.EventIDs {
+	// An id named twice is one record; a batch may not have two members for it.
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(c.EventIDs))) {
 		c.EventID = id
 		w, err := s.write(s.outside(t), c, nil)
 		if err != nil {
@@ -51,7 +54,7 @@ func (s *Shell) Complete(ctx context.Context, t Tenure, c events.TurnCompleted) 
 	}
 	if len(ws) > 1 {
 		_, err := s.log.AppendBatch(ctx, events.StreamWork, ws)
-		if err == nil || !recorded(err) {
+		if err == nil || !(recorded(err) || errors.Is(err, events.ErrBusy)) {
 			return err
 		}
 	}
