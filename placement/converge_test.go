@@ -52,7 +52,7 @@ func TestP9FleetsOfEverySizeConverge(t *testing.T) {
 			for i := half; i < size.nodes; i++ {
 				f.join(zoned(i))
 			}
-			f.settle(0, size.nodes - half) // scaled out: claiming alone would move nothing (P4)
+			f.settle(0, size.nodes-half) // scaled out: claiming alone would move nothing (P4)
 			for i := range few {
 				f.leave(fmt.Sprintf("n%d", i))
 			}

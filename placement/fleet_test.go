@@ -146,8 +146,11 @@ func (f *fleet) pass(id string) {
 		f.t.Fatalf("%s claims %d in one pass", id, won)
 	}
 	// A count changes in the pass that changes it (P11).
-	v.Held = m.held
-	m.SeatsHeld, m.SeatsHeldKnown = placement.SeatsHeld(v), true
+	m.SeatsHeld, m.SeatsHeldKnown = p.SeatsHeld, true
+	if won+len(give) > 0 {
+		v.Held = m.held
+		m.SeatsHeld = placement.SeatsHeld(v)
+	}
 }
 
 // bound is in how many rounds the fleet must be at rest from here: the give-back

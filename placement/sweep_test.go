@@ -104,8 +104,8 @@ func TestP3RoomIsPerGroup(t *testing.T) {
 	v := viewOf(slices.Concat(numbered("any", 6), labelled("gpu", 2, "gpu", "yes")), node("a", "gpu", "yes"), node("b"), node("c"))
 	v.Held = []string{"any-0", "any-1"}
 	p := placement.Sweep(v)
-	if any, gpu := groupNamed(t, p, "anywhere"), groupNamed(t, p, "gpu=yes"); any.Room != 2 || gpu.Room != 2 {
-		t.Fatalf("room %d anywhere, %d on gpu, want 2 and 2", any.Room, gpu.Room)
+	if anywhere, gpu := groupNamed(t, p, "anywhere"), groupNamed(t, p, "gpu=yes"); anywhere.Room != 2 || gpu.Room != 2 {
+		t.Fatalf("room %d anywhere, %d on gpu, want 2 and 2", anywhere.Room, gpu.Room)
 	}
 	got := take(p)
 	slices.Sort(got)
