@@ -121,7 +121,7 @@ func (f fleetResolver) Unplaceable(ctx context.Context, _ *model.Fleet) ([]strin
 	}
 	surely, maybe := known.unplaceable(seats)
 	if len(maybe) > 0 {
-		return nil, model.Unavailablef("whether %d seats can be placed rests on nodes of which this node cannot tell yet whether they live; ask again within a lease's time, or ask another node", len(maybe))
+		return nil, model.Unavailablef("%d seats may or may not be unplaceable: this node cannot tell yet whether the nodes live that could run them; ask again within a lease's time, or ask another node", len(maybe))
 	}
 	if surely == nil {
 		surely = []string{}

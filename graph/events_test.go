@@ -1,0 +1,253 @@
+package graph_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seat-tenure/tenure/audit"
+	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/graph"
+)
+
+// stored is the message of an event at a position.
+func stored(t testing.TB, st events.Stream, seq uint64, e events.Event) events.Message {
+	t.Helper()
+	subjects, err := events.NewSubjects("crewlet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := start.Add(time.Duration(seq) * time.Second)
+	m := events.Meta{ID: fmt.Sprint(st, "-", seq), Command: fmt.Sprint(st, "-", seq), Source: nodeA, Time: at}
+	if st != events.StreamFleet {
+		m.Epoch, m.FleetSeq = 1, 2
+	}
+	w, err := events.Encode(subjects, m, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events.Message{Stream: st, Seq: seq, Subject: w.Subject, At: at, Header: w.Header, Data: w.Data}
+}
+
+// history is a short life of one seat in three streams.
+func history(t testing.TB) *world {
+	t.Helper()
+	w := newWorld()
+	w.store(events.StreamFleet,
+		stored(t, events.StreamFleet, 1, companyWith(1, events.RosterSeat{Handle: "ada"})),
+		stored(t, events.StreamFleet, 2, claimSeat("ada", 1, nodeA)),
+		stored(t, events.StreamFleet, 3, events.SeatEstablished{Handle: "ada", Epoch: 1, Owner: nodeA}),
+	)
+	w.store(events.StreamWork, stored(t, events.StreamWork, 1, events.TurnCompleted{
+		Handle: "ada", EventID: "e1", EventIDs: []string{"e1"}, WorkKey: "k", Epoch: 1, Owner: nodeA, Outcome: events.OutcomeDone, Attempts: 1,
+	}))
+	return w
+}
+
+// TestExport: /events without parameters is a whole export, which an audit
+// takes: header, chain and every line.
+func TestExport(t *testing.T) {
+	got := get(graph.New(history(t).deps(t)), "/events")
+	if got.Code != http.StatusOK || got.Header().Get("Content-Type") != "application/x-ndjson" {
+		t.Fatalf("got %d %s", got.Code, got.Body)
+	}
+	text := got.Body.String()
+	report, err := audit.Check(strings.NewReader(text))
+	if err != nil || !report.OK() {
+		t.Fatalf("audit: %v %+v", err, report)
+	}
+	if lines := strings.Count(text, "\n"); lines != 5 {
+		t.Errorf("%d lines, want a header and 4 messages:\n%s", lines, text)
+	}
+	var streams []events.Stream
+	for _, s := range read(t, text).Header().Streams {
+		streams = append(streams, s.Stream)
+	}
+	if got, want := fmt.Sprint(streams), "[FLEET CURSOR WORK DEAD]"; got != want {
+		t.Errorf("streams %s, want %s", got, want)
+	}
+}
+
+func read(t *testing.T, text string) *audit.Reader {
+	t.Helper()
+	r, err := audit.NewReader(strings.NewReader(text))
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return r
+}
+
+// TestExportOfOneStream: named streams only, in the order of the format, and
+// only what lies after the position.
+func TestExportOfOneStream(t *testing.T) {
+	w := history(t)
+	for target, want := range map[string]string{
+		"/events?after=2":                        "FLEET 3",
+		"/events?stream=FLEET&after=3":           "",
+		"/events?stream=WORK":                    "WORK 1",
+		"/events?stream=WORK&stream=FLEET":       "FLEET 1 FLEET 2 FLEET 3 WORK 1",
+		"/events?stream=MAIL&stream=DEAD&after=": "",
+	} {
+		var got []string
+		in := read(t, get(graph.New(w.deps(t)), target).Body.String())
+		entry, err := in.Next()
+		for ; err == nil; entry, err = in.Next() {
+			got = append(got, fmt.Sprint(entry.Message.Stream, " ", entry.Message.Seq))
+		}
+		if !errors.Is(err, io.EOF) {
+			t.Errorf("%s: %v", target, err)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got %q, want %q", target, got, want)
+		}
+	}
+}
+
+// TestEventsRefuses: what cannot be streamed is said before anything is.
+func TestEventsRefuses(t *testing.T) {
+	w := history(t)
+	w.first[events.StreamFleet] = 3
+	for target, want := range map[string]string{
+		"/events?after=x":                           "BAD_REQUEST",
+		"/events?after=-1":                          "BAD_REQUEST",
+		"/events?after=1&after=2":                   "BAD_REQUEST",
+		"/events?after=4":                           "BAD_REQUEST",
+		"/events?follow=perhaps":                    "BAD_REQUEST",
+		"/events?stream=MOON":                       "BAD_REQUEST",
+		"/events?streams=FLEET":                     "BAD_REQUEST",
+		"/events?stream=FLEET&stream=WORK&follow=1": "BAD_REQUEST",
+		"/events?stream=FLEET&stream=WORK&after=1":  "BAD_REQUEST",
+		"/events?follow=1&after=9":                  "BAD_REQUEST",
+		"/events?after=1":                           "BEFORE_HISTORY",
+		"/events?follow=true&after=1":               "BEFORE_HISTORY",
+	} {
+		got := get(graph.New(w.deps(t)), target)
+		if !strings.Contains(got.Body.String(), `"code":"`+want+`"`) {
+			t.Errorf("%s: got %d %s, want %s", target, got.Code, got.Body, want)
+		}
+		if want == "BEFORE_HISTORY" && (got.Code != http.StatusGone || !strings.Contains(got.Body.String(), `"first":"3"`)) {
+			t.Errorf("%s: got %d %s", target, got.Code, got.Body)
+		}
+	}
+	w.readErr = events.ErrUnavailable
+	for _, target := range []string{"/events", "/events?follow=1"} {
+		if got := get(graph.New(w.deps(t)), target); got.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: got %d %s", target, got.Code, got.Body)
+		}
+	}
+}
+
+// TestFollow: a follower gets what there is, then each message as it is stored,
+// and a whole line as its last when the node stops.
+func TestFollow(t *testing.T) {
+	w := history(t)
+	url, stop := serve(t, w)
+	r, err := http.Get(url + "/events?follow=true&after=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	in := bufio.NewReader(r.Body)
+	line := func() string {
+		s, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if got := line(); !strings.HasPrefix(got, `{"format_version":1,"prefix":"crewlet","streams":[{"stream":"FLEET"`) {
+		t.Errorf("header %s", got)
+	}
+	for seq := uint64(3); seq < 6; seq++ {
+		if seq > 3 {
+			w.store(events.StreamFleet, stored(t, events.StreamFleet, seq, companyWith(seq)))
+		}
+		if got := line(); !strings.HasPrefix(got, fmt.Sprintf(`{"stream":"FLEET","seq":%d,`, seq)) || !strings.Contains(got, `"chain":"`) {
+			t.Errorf("line %s", got)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if rest, err := in.ReadString('\n'); rest != "" || err == nil || err.Error() != "EOF" {
+		t.Errorf("after the stop: %q, %v", rest, err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestFollowBrokenOff: when the log ends underneath, the caller sees that the
+// answer is not whole.
+func TestFollowBrokenOff(t *testing.T) {
+	w := history(t)
+	url, stop := serve(t, w)
+	r, err := http.Get(url + "/events?follow=true&after=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	in := bufio.NewReader(r.Body)
+	if _, err := in.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	// Out of order, which no export may be.
+	w.store(events.StreamFleet, stored(t, events.StreamFleet, 9, companyWith(9)), stored(t, events.StreamFleet, 8, companyWith(8)))
+	var failed error
+	for failed == nil {
+		_, failed = in.ReadString('\n')
+	}
+	if failed.Error() == "EOF" || !w.logged.has("api_answer_broken_off") {
+		t.Errorf("ended with %v, logged %q", failed, w.logged.names)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFollowersAreBounded: the one too many is told so, and their places are
+// free again when they leave.
+func TestFollowersAreBounded(t *testing.T) {
+	w := history(t)
+	url, stop := serve(t, w)
+	var open []*http.Response
+	for range 64 {
+		r, err := http.Get(url + "/events?follow=1")
+		if err != nil || r.StatusCode != http.StatusOK {
+			t.Fatal(err, r)
+		}
+		open = append(open, r)
+	}
+	r, err := http.Get(url + "/events?follow=1")
+	if err != nil || r.StatusCode != http.StatusServiceUnavailable {
+		t.Error(err, r)
+	}
+	r.Body.Close()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	for _, r := range open {
+		r.Body.Close()
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestExportDisk: an export that cannot be collected is an error before its
+// first line.
+func TestExportDisk(t *testing.T) {
+	w := history(t)
+	deps := w.deps(t)
+	deps.SpoolDir += "/gone"
+	got := get(graph.New(deps), "/events")
+	if got.Code != http.StatusInternalServerError || !w.logged.has("api_internal_error") {
+		t.Errorf("got %d %s", got.Code, got.Body)
+	}
+	w.readErr = errors.Join(events.ErrUnavailable)
+	if got := get(graph.New(w.deps(t)), "/events"); got.Code != http.StatusServiceUnavailable {
+		t.Errorf("got %d %s", got.Code, got.Body)
+	}
+}
