@@ -9,6 +9,7 @@ import (
 	"github.com/seat-tenure/tenure/aggregates"
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/placement"
+	"github.com/seat-tenure/tenure/projections"
 )
 
 // Pass is what one sweep found and did (P14).
@@ -21,7 +22,14 @@ type Pass struct {
 	// NextLapse is when the next lease that was refused can lapse, 0 for none.
 	NextLapse time.Duration
 
-	nodes []placement.Node // the presences as this pass saw them
+	// The presences as this pass or a late one before it saw them, and as they
+	// were seen about an interval before that: a seat is given back only if it
+	// was too many in both (case 11).
+	recent, earlier reading
+}
+
+type reading struct {
+	nodes []placement.Node
 	at    time.Time
 }
 
@@ -32,6 +40,10 @@ func (h *Host) sweep(ctx context.Context) Pass {
 		return Pass{NextLapse: h.presenceLapse(ctx)}
 	}
 	sight, err := h.deps.Fleet.Look(ctx)
+	if errors.Is(err, projections.ErrNotServed) { // not level with the log yet (P10)
+		h.log.Debug(logClaimsWithheld, keyErr, err)
+		return Pass{}
+	}
 	if err != nil {
 		h.log.Warn(logSweepFailed, "what", "look at the fleet", keyErr, err)
 		return Pass{}
@@ -45,14 +57,18 @@ func (h *Host) sweep(ctx context.Context) Pass {
 	h.seen = seen
 	before := h.lastPass
 	h.mu.Unlock()
-	view := h.view(sight, before.nodes)
+	recent, earlier := before.recent, before.earlier
+	if recent.nodes != nil && time.Since(recent.at) >= h.cfg.SweepInterval*9/10 {
+		earlier = recent
+	}
+	view := h.view(sight, earlier.nodes)
+	if recent.nodes == nil || earlier.at.Equal(recent.at) {
+		recent = reading{view.Nodes, time.Now()}
+	}
 	plan := placement.Sweep(view)
 	pass := Pass{
 		Held: plan.Held, Capacity: plan.Capacity, Full: plan.Full, Unplaceable: plan.Unplaceable,
-		nodes: before.nodes, at: before.at,
-	}
-	if now := time.Now(); before.nodes == nil || now.Sub(before.at) >= h.cfg.SweepInterval {
-		pass.nodes, pass.at = view.Nodes, now
+		recent: recent, earlier: earlier,
 	}
 	pass.Released = h.giveBackExcess(ctx, plan)
 	pass.Claimed, pass.NextLapse = h.claimPlanned(ctx, plan)

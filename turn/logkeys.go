@@ -4,6 +4,7 @@ package turn
 const (
 	logTurnStarted         = "turn_started"
 	logTurnCompleted       = "turn_completed"
+	logReplyDropped        = "turn_reply_not_kept"
 	logTurnFailed          = "turn_failed"
 	logTurnFenced          = "turn_fenced"
 	logTurnBroke           = "turn_broke_after_acting"

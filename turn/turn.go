@@ -13,8 +13,13 @@ import (
 	"github.com/seat-tenure/tenure/events"
 )
 
-// recordFor bounds what is written after a turn.
-const recordFor = 30 * time.Second
+// Limits of what is written after a turn.
+const (
+	recordFor = 30 * time.Second
+	// maxReply is what a completion keeps of a reply, in bytes: with its envelope
+	// it must fit the broker's payload, 1 MiB unless set otherwise.
+	maxReply = 768 << 10
+)
 
 // panicked is a turn that ended in a panic: a defect, which a re-run would meet
 // again (B1).
@@ -62,6 +67,10 @@ func (w *Worker) run(ctx context.Context, m *commands.Mailboxes, box events.Mail
 	var broke *panicked
 	switch {
 	case reply.JSON != nil:
+		if len(reply.JSON) > maxReply {
+			c.Reply, c.Why = nil, fmt.Sprintf("its reply of %d bytes is over the %d that are kept", len(reply.JSON), maxReply)
+			log.Warn(logReplyDropped, "bytes", len(reply.JSON), "limit", maxReply)
+		}
 		w.complete(ctx, m, c)
 		log.Info(logTurnCompleted, "attempts", attempt, "took", time.Since(start))
 		v.then = acked
@@ -126,7 +135,16 @@ func (w *Worker) complete(ctx context.Context, m *commands.Mailboxes, c events.T
 
 // giveUp records a turn that broke after it acted, and settles its trigger: the
 // writes cannot be undone, and a re-run would repeat them (B1, B3).
+//
+// The cursor is asked first, by ending the attempt on it: once a successor has
+// taken it over, the trigger is the successor's to decide about, and a verdict
+// of ours in the ledger would stand in the way of its own.
 func (w *Worker) giveUp(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, seq uint64, c events.TurnCompleted, why events.SkipReason, cause error, v verdictOf) verdictOf {
+	ours := w.record(ctx, m, box, nil, []uint64{seq}, v)
+	if ours.then == ended || ours.then == deferred {
+		v.then = ours.then
+		return v
+	}
 	c.Outcome, c.Why, c.Reply = events.OutcomeFailed, clip(cause.Error(), maxWhy), nil
 	w.complete(ctx, m, c)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordFor)

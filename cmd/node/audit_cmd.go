@@ -90,7 +90,7 @@ func (c *cli) writeReport(cmd *cobra.Command, r audit.Report) error {
 		err = r.WriteJSON(out.w)
 	}
 	if err == nil && !r.OK() {
-		err = fmt.Errorf("the history breaks the rules in %d places", r.ViolationCount)
+		err = fmt.Errorf("the history is not legal; violations: %d", r.ViolationCount)
 	}
 	return err
 }

@@ -105,8 +105,8 @@ func TestCLI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(t.TempDir())
 	datadriven.Walk(t, files, func(t *testing.T, path string) {
+		t.Chdir(t.TempDir())
 		node := newRecordedNode(t)
 		t.Setenv("TENURE_ADDR", node.server.URL)
 		t.Setenv("NO_COLOR", "")
@@ -148,11 +148,27 @@ func TestCLI(t *testing.T) {
 					return err.Error() + "\n"
 				}
 				return lines("", string(text))
+			case "ls":
+				return list(names(t)) + "\n"
 			}
 			d.Fatalf(t, "%s is no command of these files", d.Cmd)
 			return ""
 		})
 	})
+}
+
+// names are the files of the folder that the test stands in.
+func names(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
 }
 
 // run runs the program on a command line and shows all that came of it.

@@ -91,7 +91,8 @@ func parseAddr(addr string) (*url.URL, error) {
 		return nil, fmt.Errorf("%q is no address of a node; write for example %s", addr, defaultAddr)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("%q has more than scheme, host and port; a token goes into a file, see --token-file", u.Redacted())
+		// Not shown: this is where a password or a token would stand.
+		return nil, fmt.Errorf("the address has more than scheme, host and port; a token goes into a file, see --token-file")
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	return u, nil

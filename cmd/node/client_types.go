@@ -79,19 +79,24 @@ func (n apiNode) labelList() string {
 }
 
 type apiSeat struct {
-	Handle    string      `json:"handle"`
-	AgentID   string      `json:"agentId"`
-	Title     *string     `json:"title"`
-	State     string      `json:"state"`
-	Owner     *string     `json:"owner"`
-	Epoch     *string     `json:"epoch"`
-	Since     *time.Time  `json:"since"`
-	ExpiresAt *time.Time  `json:"expiresAt,omitempty"`
-	Preferred *string     `json:"preferred,omitempty"`
-	Tenures   *tenureList `json:"tenures,omitempty"`
+	Handle  string     `json:"handle"`
+	AgentID string     `json:"agentId"`
+	Title   *string    `json:"title"`
+	State   string     `json:"state"`
+	Owner   *string    `json:"owner"`
+	Epoch   *string    `json:"epoch"`
+	Since   *time.Time `json:"since"`
 }
 
 const seatFields = `handle agentId title state owner epoch since`
+
+// apiSeatInFull is a seat with what is asked for one alone.
+type apiSeatInFull struct {
+	apiSeat
+	ExpiresAt *time.Time `json:"expiresAt"`
+	Preferred *string    `json:"preferred"`
+	Tenures   tenureList `json:"tenures"`
+}
 
 // node is the node that the log names as the holder; "-" when nobody is.
 func (s apiSeat) node() string {

@@ -75,7 +75,8 @@ func configCommand() *cobra.Command {
 		Short: "check and show this node's configuration",
 		Long: "A value comes from a flag, else from the environment (TENURE_API__LISTEN\n" +
 			"for api.listen), else from the node file, else from the defaults.",
-		Args: noArgs,
+		Example: "  tenure config check\n  tenure config print --sources",
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	command.AddCommand(configCheckCommand(), configPrintCommand())
@@ -86,7 +87,10 @@ func configCheckCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "check",
 		Short: "say everything that is wrong with the configuration; exit code 78 if anything is",
-		Args:  noArgs,
+		Long: "Reads the configuration as a node would and starts nothing. Every problem of\n" +
+			"every source is shown at once: where it stands, what is wrong, what to write.",
+		Example: "  tenure config check --config node.yaml",
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, sources, err := configFromFlags(cmd.Flags())
 			if err != nil {
@@ -112,7 +116,10 @@ func configPrintCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "print",
 		Short: "show every effective value, and with --sources where it came from",
-		Args:  noArgs,
+		Long: "Shows what a node would run with. As yaml it is a node file again. Passwords in\n" +
+			"URLs are hidden.",
+		Example: "  tenure config print --sources\n  tenure config print --config node.yaml -o yaml",
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" && format != "yaml" {
 				return &exitError{Code: exitUsage, Err: fmt.Errorf("--output: %q is no output format; write text, json or yaml", format)}

@@ -48,25 +48,25 @@ func (c *cli) export(cmd *cobra.Command, file string) error {
 		return err
 	}
 	defer cl.close()
-	body, err := cl.export(cmd.Context())
-	if err != nil {
+	var sum exported
+	receive := func(w io.Writer) error {
+		body, err := cl.export(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		report, done := progress(cmd.ErrOrStderr(), "export")
+		defer done()
+		sum, err = copyExport(w, &counted{Reader: body, report: report})
 		return err
 	}
-	defer body.Close()
-	report, done := progress(cmd.ErrOrStderr(), "export")
-	in := &counted{Reader: body, report: report}
-	var sum exported
 	name := "stdout"
 	if file == "" {
-		sum, err = copyExport(cmd.OutOrStdout(), in)
+		err = receive(cmd.OutOrStdout())
 	} else {
 		name = file
-		err = replaceFile(file, func(w io.Writer) (err error) {
-			sum, err = copyExport(w, in)
-			return err
-		})
+		err = replaceFile(file, receive) // before the node is asked to collect anything
 	}
-	done()
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func replaceFile(name string, write func(io.Writer) error) error {
 	dir := filepath.Dir(name)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(name)+".*") // mode 0600
 	if err != nil {
-		return err
+		return fmt.Errorf("%s cannot be written: %w", name, pathError(err))
 	}
 	err = write(f)
 	if err == nil {

@@ -17,5 +17,8 @@ func TestMain(m *testing.M) {
 	if code, is := programCode(); is {
 		os.Exit(code)
 	}
+	if code, is := agentCode(); is {
+		os.Exit(code)
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/golang/glog.(*fileSink).flushDaemon"))
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"os/exec"
 	"regexp"
@@ -24,20 +25,20 @@ type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	url  string
-	logs *lines
+	logs *logLines
 	done chan struct{} // closed when it has ended
 }
 
-// lines keeps a process's log, and lets a test wait for a line.
-type lines struct {
+// logLines keeps a process's log, and lets a test wait for a line.
+type logLines struct {
 	mu   sync.Mutex
 	all  []string
 	news chan struct{} // closed and replaced at each line
 }
 
-func newLines() *lines { return &lines{news: make(chan struct{})} }
+func newLogLines() *logLines { return &logLines{news: make(chan struct{})} }
 
-func (l *lines) add(line string) {
+func (l *logLines) add(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, line)
@@ -46,14 +47,14 @@ func (l *lines) add(line string) {
 }
 
 // from returns the lines from index i on, and a channel for the next one.
-func (l *lines) from(i int) ([]string, <-chan struct{}) {
+func (l *logLines) from(i int) ([]string, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all[i:], l.news
 }
 
 // count says how many lines match.
-func (l *lines) count(pattern string) int {
+func (l *logLines) count(pattern string) int {
 	re, n := regexp.MustCompile(pattern), 0
 	all, _ := l.from(0)
 	for _, line := range all {
@@ -66,8 +67,8 @@ func (l *lines) count(pattern string) int {
 
 var apiLine = regexp.MustCompile(`msg=node_started .*api=(\S+)`)
 
-// start runs the program with args and waits until it serves.
-func start(t *testing.T, args ...string) *process {
+// startNode runs the program with args and waits until it serves.
+func startNode(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := launch(t, args...)
 	m := p.await(30*time.Second, apiLine.String())
@@ -79,7 +80,7 @@ func start(t *testing.T, args ...string) *process {
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asTenure+"=1")
+	cmd.Env = append(os.Environ(), asTenure+"=1", "GORACE=atexit_sleep_ms=0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -88,7 +89,7 @@ func launch(t *testing.T, args ...string) *process {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: cmd, logs: newLines(), done: make(chan struct{})}
+	p := &process{t: t, cmd: cmd, logs: newLogLines(), done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		s := bufio.NewScanner(stderr)
@@ -221,3 +222,5 @@ func programCode() (code int, is bool) {
 	}
 	return mainCode(), true
 }
+
+func slogDiscard() *slog.Logger { return slog.New(slog.DiscardHandler) }

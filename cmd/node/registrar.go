@@ -50,8 +50,11 @@ func (r *registrar) run(ctx context.Context) error {
 		again = nil
 		if !r.walk(ctx) {
 			again = time.After(registerAgain)
+			continue
 		}
-		r.n.host.Wake()
+		if r.seen(ctx) {
+			r.n.host.Wake()
+		}
 	}
 }
 
@@ -71,6 +74,26 @@ func (r *registrar) walk(ctx context.Context) bool {
 		}
 	}
 	return whole
+}
+
+// seen waits until the view shows every registration, so that the pass it wakes
+// finds them. It reports false when ctx ended first.
+func (r *registrar) seen(ctx context.Context) bool {
+	c, _ := r.n.roster.current()
+	for _, s := range c.AgentSeats() {
+		for {
+			changed := r.n.views.Changed()
+			if r.registered(s.Handle) {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return false
+			case <-changed:
+			}
+		}
+	}
+	return true
 }
 
 func (r *registrar) registered(handle string) (found bool) {

@@ -17,8 +17,8 @@ const seatQuery = `query($handle: ID!, $tenures: Int) {
 }`
 
 type shownSeat struct {
-	AsOf asOf     `json:"asOf"`
-	Seat *apiSeat `json:"seat"`
+	AsOf asOf           `json:"asOf"`
+	Seat *apiSeatInFull `json:"seat"`
 }
 
 func (c *cli) seatShowCommand() *cobra.Command {
@@ -56,7 +56,7 @@ holder stopped renewing: it ended with the claim that took over.`, recentTenures
 	}
 }
 
-func (c *cli) seatCard(out output, s apiSeat) error {
+func (c *cli) seatCard(out output, s apiSeatInFull) error {
 	agent := none
 	if s.AgentID != "" {
 		agent = plain(s.AgentID)
@@ -73,7 +73,7 @@ func (c *cli) seatCard(out output, s apiSeat) error {
 		{"expires", s.held(func() string { return until(s.ExpiresAt, c.now()) })},
 		{"preferred", given(s.Preferred)},
 	})
-	if err != nil || s.Tenures == nil || len(s.Tenures.Edges) == 0 {
+	if err != nil || len(s.Tenures.Edges) == 0 {
 		return err
 	}
 	if _, err := fmt.Fprintln(out.w); err != nil {
