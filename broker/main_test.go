@@ -8,11 +8,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, nonServer...)
+	if dir := os.Getenv(lockHelperEnv); dir != "" {
+		os.Exit(holdLock(dir))
+	}
+	goleak.VerifyTestMain(m)
 }
-
-// nonServer leaves out what nats-server keeps running for the whole process.
-var nonServer = []goleak.Option{}
 
 // rounds is how often a race is run: the short form, or the full one of the
 // "must show" lists.

@@ -224,3 +224,20 @@ func (b *Brokers) admin(tb testing.TB, do func(context.Context, jetstream.JetStr
 		return
 	}
 }
+
+// Consumers counts a stream's consumers.
+func (b *Brokers) Consumers(tb testing.TB, cfg broker.Config, st events.Stream) (n int) {
+	tb.Helper()
+	subjects, err := events.NewSubjects(cfg.Prefix)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b.admin(tb, func(ctx context.Context, js jetstream.JetStream) error {
+		s, err := js.Stream(ctx, subjects.StreamName(st))
+		if err == nil {
+			n = s.CachedInfo().State.Consumers
+		}
+		return err
+	})
+	return n
+}
