@@ -40,9 +40,9 @@ func TestCLIAgainstARealNode(t *testing.T) {
 	}
 	for verb, want := range map[string]string{
 		"fleet":            `(?s)seats +5 of 5 held\nunplaceable +-\nlease +45s\n\nNODE +STATE +SEATS +ROLES +LABELS\ndev +READY +5 `,
-		"node ls":          `(?m)^dev +READY +5 .* in \d+s +dev:[0-9a-f]{8}$`,
-		"seat ls":          `(?m)^writer +HELD +dev +1 +\d+s ago `,
-		"seat show writer": `(?s)expires +in \d+s.*in force`,
+		"node ls":          `(?m)^dev +READY +5 .* in \d+m?s +dev:[0-9a-f]{8}$`,
+		"seat ls":          `(?m)^writer +HELD +dev +1 +\d+m?s ago `,
+		"seat show writer": `(?s)expires +in \d+m?s.*in force`,
 	} {
 		if got := node.must(nil, strings.Fields(verb)...); !regexp.MustCompile(want).MatchString(got) {
 			t.Errorf("%s: got\n%swant %s", verb, got, want)

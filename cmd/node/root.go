@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 func (c *cli) run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := c.rootCommand()
+	root := c.rootCommand() //nolint:contextcheck // a command gets its context when it is run, below
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
