@@ -42,12 +42,13 @@ type node struct {
 	logClock *broker.LogClock
 	views    *badgerstore.Store
 
-	shell   *commands.Shell
-	cursors *commands.Cursors
-	roster  *roster
-	inboxes *turn.Inboxes
-	host    *seat.Host
-	api     net.Listener // nil when the node has no role "api"
+	shell    *commands.Shell
+	cursors  *commands.Cursors
+	roster   *roster
+	inboxes  *turn.Inboxes
+	host     *seat.Host
+	watchdog *seat.Watchdog
+	api      net.Listener // nil when the node has no role "api"
 
 	closers []func() // in the order in which they were opened
 }
@@ -200,6 +201,10 @@ func (n *node) run(ctx context.Context) error {
 	hosting, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	defer context.AfterFunc(serving, func() { leave(context.Cause(serving)) })()
+	g.Go(func() error { // disarmed from the first moment of a shutdown (X2)
+		_ = n.watchdog.Run(hosting)
+		return nil
+	})
 	for _, part := range n.parts() {
 		g.Go(func() error { return part(serving) })
 	}

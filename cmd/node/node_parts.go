@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -89,6 +90,7 @@ func (n *node) wire() {
 	if n.cfg.Coordination.Type == coordinationLocal {
 		cfg.Local = n.dir.ID
 	}
+	n.watchdog = seat.NewWatchdog(cfg.TTL, clock.System, os.Stderr)
 	worker := &turn.Worker{
 		Subjects: n.store.Subjects(), Cursors: n.cursors, Ledger: n.shell, Agents: n.roster,
 		Sender: seatMail{n}, Status: seatStatus{n.views}, Log: n.log,
@@ -109,7 +111,7 @@ func (n *node) wire() {
 				return n.inboxes.Detach(ctx, handle, mode == seat.Voluntary)
 			},
 		}},
-		Renewed: n.inboxes.Renewed, Now: clock.System, Log: n.log,
+		Renewed: n.inboxes.Renewed, Watchdog: n.watchdog, Now: clock.System, Log: n.log,
 	})
 	worker.Admission = n.host
 }

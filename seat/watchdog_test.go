@@ -1,0 +1,93 @@
+package seat_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seat-tenure/tenure/clock"
+	"github.com/seat-tenure/tenure/seat"
+)
+
+const dogTTL = 3 * time.Second
+
+// watch runs a watchdog in a bubble and returns it with what it did.
+func watch(t *testing.T, now clock.Source) (dog *seat.Watchdog, stderr *bytes.Buffer, code *atomic.Int64, stop func()) {
+	t.Helper()
+	stderr, code = &bytes.Buffer{}, &atomic.Int64{}
+	dog = seat.NewWatchdog(dogTTL, now, stderr)
+	dog.SetExit(func(c int) { code.Store(int64(c)) })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = dog.Run(ctx) }()
+	return dog, stderr, code, func() { cancel(); <-done }
+}
+
+// TestWatchdogEndsAStalledProcess: a duty that does not turn for longer than the
+// TTL ends the process with 75 and one line that names it (X1).
+func TestWatchdogEndsAStalledProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dog, stderr, code, stop := watch(t, clock.FromTime)
+		defer stop()
+		dog.Watch("heartbeat")
+		time.Sleep(dogTTL - time.Millisecond)
+		synctest.Wait()
+		if code.Load() != 0 {
+			t.Fatalf("ended before the TTL: %s", stderr)
+		}
+		time.Sleep(dogTTL)
+		synctest.Wait()
+		if code.Load() != seat.ExitWedged || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "heartbeat") {
+			t.Errorf("exit code %d, stderr %q; want 75 and one line naming the duty", code.Load(), stderr)
+		}
+	})
+}
+
+// TestWatchdogStandsDown: a duty that beats, one that has ended, and a shutdown
+// are no stalls (X2).
+func TestWatchdogStandsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dog, stderr, code, stop := watch(t, clock.FromTime)
+		beating, ended := dog.Watch("beating"), dog.Watch("ended")
+		ended.Done()
+		for range 10 {
+			time.Sleep(dogTTL / 2)
+			beating.Beat()
+		}
+		stop() // a shutdown begins; the duty may stall from here on
+		time.Sleep(3 * dogTTL)
+		synctest.Wait()
+		if code.Load() != 0 {
+			t.Errorf("ended with %d: %s", code.Load(), stderr)
+		}
+	})
+}
+
+// TestCase07PauseIsNoStall: a gap in which the watchdog did not run either, a
+// stopped process or a suspended machine, is no stall; a stall after it is (X3).
+func TestCase07PauseIsNoStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var skipped atomic.Int64 // time that passed while nothing here ran
+		now := func() clock.Instant { return clock.FromTime().Add(time.Duration(skipped.Load())) }
+		dog, stderr, code, stop := watch(t, now)
+		defer stop()
+		duty := dog.Watch("heartbeat")
+		time.Sleep(dogTTL / 4)
+		skipped.Store(int64(3 * dogTTL))
+		time.Sleep(dogTTL / 4)
+		duty.Beat()
+		synctest.Wait()
+		if code.Load() != 0 {
+			t.Fatalf("a pause ended the process: %s", stderr)
+		}
+		time.Sleep(2 * dogTTL)
+		synctest.Wait()
+		if code.Load() != seat.ExitWedged {
+			t.Errorf("a stall after the pause did not end the process")
+		}
+	})
+}
