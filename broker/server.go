@@ -129,7 +129,7 @@ func (c ServerConfig) options() (*server.Options, error) {
 	}
 	opts := &server.Options{
 		ServerName:             c.Name,
-		DontListen:             c.Listen == "",
+		DontListen:             c.Listen == "" && c.Cluster == nil,
 		JetStream:              true,
 		StoreDir:               c.StoreDir,
 		SyncAlways:             true,
@@ -146,9 +146,14 @@ func (c ServerConfig) options() (*server.Options, error) {
 			{Username: nodeUser, Password: secret},
 			{Username: clientUser, Permissions: clientPermissions(c.Prefix)},
 		},
-		NoAuthUser: clientUser,
 	}
-	if c.Listen != "" {
+	switch {
+	case c.Listen == "":
+		// A server of a cluster starts its routes only behind a client listener, and
+		// without one never stops either: it gets one that only the node can use.
+		opts.Host, opts.Port = "127.0.0.1", server.RANDOM_PORT
+	default:
+		opts.NoAuthUser = clientUser
 		var err error
 		if opts.Host, opts.Port, err = hostPort(c.Listen); err != nil {
 			return nil, fmt.Errorf("stream.listen: %w", err)

@@ -254,3 +254,24 @@ func TestCase10LeaseTTLOfTheFleet(t *testing.T) {
 		t.Errorf("nodes of one fleet count with %v", ttls)
 	}
 }
+
+// A server of a cluster that offers no listener lets no stranger in.
+func TestClusteredServerWithoutListener(t *testing.T) {
+	s, err := broker.StartServer(t.Context(), broker.ServerConfig{
+		Name: "n1", StoreDir: t.TempDir(), Prefix: "crewlet",
+		Cluster: &broker.ClusterConfig{Name: "acme", Listen: "127.0.0.1:0", Routes: []string{"nats-route://127.0.0.1:1"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Shutdown()
+	if nc, err := nats.Connect(s.ClientURL()); err == nil {
+		nc.Close()
+		t.Error("a stranger was let in")
+	}
+	conn, err := broker.Connect(t.Context(), broker.ConnectConfig{Name: "n1", Server: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}
