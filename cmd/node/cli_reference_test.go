@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,9 @@ func writeReference(b *strings.Builder, cmd *cobra.Command) {
 			name = "`-" + f.Shorthand + "`, " + name
 		}
 		_, usage := pflag.UnquoteUsage(f)
+		if !slices.Contains([]string{"", "false", "0", "0s", "[]"}, f.DefValue) && !strings.Contains(usage, "(default ") {
+			usage += " (default " + f.DefValue + ")"
+		}
 		flags = append(flags, fmt.Sprintf("| %s | %s |", name, strings.ReplaceAll(usage, "|", `\|`)))
 	})
 	if len(flags) > 0 {

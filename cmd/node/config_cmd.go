@@ -77,7 +77,7 @@ func configCommand() *cobra.Command {
 			"for api.listen), else from the node file, else from the defaults.",
 		Example: "  tenure config check\n  tenure config print --sources",
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	command.AddCommand(configCheckCommand(), configPrintCommand())
 	return command
