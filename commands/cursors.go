@@ -159,15 +159,14 @@ func (c *Cursors) Attempt(ctx context.Context, m *Mailboxes, box events.Mailbox,
 		return err
 	}
 	cmd := aggregates.AttemptMail{Epoch: m.Tenure.Epoch, Owner: m.Tenure.Owner, Mail: mail, Seqs: seqs}
-	before := m.Cursors[box]
 	for range maxSupersedes {
-		r, err := c.write(ctx, m, box, cmd)
+		before, r, err := c.write(ctx, m, box, cmd)
 		if err != nil || r.FirstHand {
 			return err
 		}
 		// The superseding record tells the same attempt again: one turn, one count.
-		stood := m.Cursors[box]
-		m.Cursors[box] = aggregates.Cursor{Last: stood.Last, Exists: true, CursorSnapshot: before.CursorSnapshot, Unknown: before.Unknown}
+		before.Last = m.Cursors[box].Last
+		m.Cursors[box] = before
 	}
 	return fmt.Errorf("attempt on %s: %w", m.Tenure.Lease.ID, events.ErrUnknown)
 }
@@ -179,7 +178,7 @@ func (c *Cursors) Settle(ctx context.Context, m *Mailboxes, box events.Mailbox, 
 	if err != nil {
 		return err
 	}
-	_, err = c.write(ctx, m, box, aggregates.SettleMail{Epoch: m.Tenure.Epoch, Owner: m.Tenure.Owner, Mail: mail, Ack: ack, Nak: nak})
+	_, _, err = c.write(ctx, m, box, aggregates.SettleMail{Epoch: m.Tenure.Epoch, Owner: m.Tenure.Owner, Mail: mail, Ack: ack, Nak: nak})
 	return err
 }
 
@@ -204,12 +203,13 @@ func (c *Cursors) Check(ctx context.Context, m *Mailboxes, box events.Mailbox) e
 
 // write decides and appends on the cursor as this tenure last wrote it. It
 // writes alone, so a conflict is a takeover, unless an earlier write of its own
-// whose answer was lost has landed since: then it decides on that.
-func (c *Cursors) write(ctx context.Context, m *Mailboxes, box events.Mailbox, cmd aggregates.CursorCommand) (events.Receipt, error) {
-	var receipt events.Receipt
+// whose answer was lost has landed since: then it decides on that. It returns
+// the cursor that it decided on.
+func (c *Cursors) write(ctx context.Context, m *Mailboxes, box events.Mailbox, cmd aggregates.CursorCommand) (before aggregates.Cursor, receipt events.Receipt, err error) {
 	t := m.Tenure
-	err := tries(t.Lease, func() error {
-		next, r, err := c.apply(ctx, c.shell.outside(t), t.Lease.ID, box, m.Cursors[box], cmd)
+	err = tries(t.Lease, func() error {
+		before = m.Cursors[box]
+		next, r, err := c.apply(ctx, c.shell.outside(t), t.Lease.ID, box, before, cmd)
 		if err == nil {
 			m.Cursors[box], receipt = next, r
 		}
@@ -226,7 +226,7 @@ func (c *Cursors) write(ctx context.Context, m *Mailboxes, box events.Mailbox, c
 		m.Cursors[box] = now
 		return err
 	})
-	return receipt, err
+	return before, receipt, err
 }
 
 // apply decides cmd on now and appends what it makes happen.

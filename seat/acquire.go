@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seat-tenure/tenure/aggregates"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
 )
+
+// claimTimeout bounds a claim, which goes on when the node is told to stop: cut
+// short it would leave a lease that nobody gives back before it lapses (L4).
+const claimTimeout = 30 * time.Second
 
 // acquire claims the seat and establishes it: cursors taken over, stages up in
 // order (H1). Whatever fails after the claim ends in a fenced release. Errors
@@ -23,22 +28,29 @@ func (h *Host) acquire(ctx context.Context, handle string) error {
 		return nil
 	}
 	sent := h.deps.Now()
-	t, err := h.deps.Leases.Claim(ctx, events.SeatLease(handle), h.claim(), h.deps.LogClock.UnseenFor)
+	finish := context.WithoutCancel(ctx)
+	claiming, cancel := context.WithTimeout(finish, claimTimeout)
+	defer cancel()
+	t, err := h.deps.Leases.Claim(claiming, events.SeatLease(handle), h.claim(), h.deps.LogClock.UnseenFor)
 	if err != nil {
 		return err
 	}
 	h.log.Info(logClaimed, keySeat, handle, keyEpoch, t.Epoch)
 	h.mu.Lock()
 	h.held[handle] = &holding{tenure: t, phase: acquiring, good: sent}
-	late := h.draining // the drain began while the claim was in flight (P6)
 	h.mu.Unlock()
-	if late {
-		h.teardown(ctx, handle, Voluntary, events.ReasonDrain)
+	if ctx.Err() != nil { // the drain began while the claim was in flight (P6)
+		h.teardown(finish, handle, Voluntary, events.ReasonDrain)
 		return nil
 	}
 	if err := h.establish(ctx, t); err != nil {
-		h.log.Error(logAcquireFailed, keySeat, handle, keyEpoch, t.Epoch, keyErr, err)
-		h.teardown(ctx, handle, Fenced, events.ReasonAcquireFailed)
+		reason := events.ReasonAcquireFailed
+		if ctx.Err() != nil {
+			reason = events.ReasonDrain // the node was told to stop half-way
+		} else {
+			h.log.Error(logAcquireFailed, keySeat, handle, keyEpoch, t.Epoch, keyErr, err)
+		}
+		h.teardown(finish, handle, Fenced, reason)
 	}
 	return nil
 }

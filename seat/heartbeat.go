@@ -23,14 +23,18 @@ const (
 // heartbeats renews until ctx ends.
 func (h *Host) heartbeats(ctx context.Context) {
 	heartbeat := float64(h.cfg.Heartbeat())
+	duty := h.deps.Watchdog.Watch("heartbeat")
+	defer duty.Done()
 	for pause := earliestBeat; ; {
-		timer := time.NewTimer(time.Duration(pause * heartbeat))
+		timer := time.NewTimer(min(time.Duration(pause*heartbeat), h.untilExpiry()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		case <-timer.C:
 		}
+		duty.Beat()
+		h.expire(ctx)
 		pause = earliestBeat + beatSpread*rand.Float64()
 		if !h.beat(ctx) {
 			pause = retryBeat
@@ -47,7 +51,7 @@ func (h *Host) beat(ctx context.Context) bool {
 		return true
 	}
 	sent := h.deps.Now() // before the first send: nothing later is proven by it
-	round, cancel := context.WithTimeout(ctx, h.cfg.Heartbeat())
+	round, cancel := context.WithTimeout(ctx, min(h.cfg.Heartbeat(), h.untilExpiry()))
 	results := h.deps.Leases.Renew(round, ts)
 	cancel()
 	answered, renewed := true, []string(nil)
@@ -61,8 +65,10 @@ func (h *Host) beat(ctx context.Context) bool {
 		case r.Refused():
 			h.lost(ctx, r.Tenure, events.ReasonRenewRefused)
 		default:
+			// It says nothing of ownership, so the seat is kept (A2), until the time
+			// that it bought is over (A3).
 			answered = false
-			h.unanswered(ctx, r)
+			h.log.Warn(logRenewUnknown, "lease", r.Tenure.Lease.String(), keyEpoch, r.Tenure.Epoch, keyErr, r.Err)
 		}
 	}
 	if len(renewed) > 0 {
@@ -111,20 +117,43 @@ func (h *Host) renewed(t commands.Tenure, sent clock.Instant) bool {
 	return true
 }
 
-// unanswered handles a renewal nobody answered: it says nothing of ownership,
-// so the seat is kept (A2), until the time it bought is over (A3).
-func (h *Host) unanswered(ctx context.Context, r commands.Renewed) {
-	t := r.Tenure
-	h.mu.Lock()
-	var over bool
-	if t.Lease.Kind == events.KindNode {
-		over = clock.HolderElapsed(h.proved, h.deps.Now()) >= h.cfg.TTL
-	} else if s, ok := h.held[t.Lease.ID]; ok {
-		over = h.expired(s)
+// expiring calls fn for every tenure that ends by its holder's own clock, with
+// the time it is still good for. Not among them are seats that were torn down,
+// and undead ones: those are renewed for as long as the log lets them (H6). The
+// caller holds h.mu.
+func (h *Host) expiring(fn func(t commands.Tenure, left time.Duration)) {
+	now := h.deps.Now()
+	if h.presence != nil {
+		fn(*h.presence, h.cfg.TTL-clock.HolderElapsed(h.proved, now))
 	}
+	for _, handle := range h.handles() {
+		if s := h.held[handle]; !s.over && s.phase != undead && s.phase != letGo {
+			fn(s.tenure, h.cfg.TTL-clock.HolderElapsed(s.good, now))
+		}
+	}
+}
+
+// untilExpiry is how long the first of this node's tenures is still good for: a
+// heartbeat neither sleeps nor waits for an answer past it.
+func (h *Host) untilExpiry() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first := h.cfg.TTL
+	h.expiring(func(_ commands.Tenure, left time.Duration) { first = min(first, left) })
+	return max(0, first)
+}
+
+// expire gives up what had no good renewal for a whole TTL (A3).
+func (h *Host) expire(ctx context.Context) {
+	var over []commands.Tenure
+	h.mu.Lock()
+	h.expiring(func(t commands.Tenure, left time.Duration) {
+		if left <= 0 {
+			over = append(over, t)
+		}
+	})
 	h.mu.Unlock()
-	h.log.Warn(logRenewUnknown, "lease", t.Lease.String(), keyEpoch, t.Epoch, keyErr, r.Err)
-	if over {
+	for _, t := range over {
 		h.lost(ctx, t, events.ReasonTTLGrace)
 	}
 }
@@ -134,12 +163,15 @@ func (h *Host) unanswered(ctx context.Context, r commands.Renewed) {
 func (h *Host) lost(ctx context.Context, t commands.Tenure, reason events.Reason) {
 	h.mu.Lock()
 	if t.Lease.Kind == events.KindNode {
-		if h.presence != nil && h.presence.Epoch == t.Epoch {
+		mine := h.presence != nil && h.presence.Epoch == t.Epoch
+		if mine {
 			h.presence = nil
 		}
 		h.mu.Unlock()
-		h.log.Warn(logPresenceLost, keyEpoch, t.Epoch, keyReason, reason)
-		h.Wake()
+		if mine { // not when it was given back while the renewal was on its way
+			h.log.Warn(logPresenceLost, keyEpoch, t.Epoch, keyReason, reason)
+			h.Wake()
+		}
 		return
 	}
 	s, ok := h.held[t.Lease.ID]

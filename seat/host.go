@@ -65,8 +65,10 @@ type Deps struct {
 	// Renewed is told, after every round, which seats were renewed: admission
 	// is open again for whoever deferred (A2). It must not block.
 	Renewed func(handles []string)
-	Now     clock.Source
-	Log     *slog.Logger
+	// Watchdog ends the process when the heartbeat stalls; nil: nobody does.
+	Watchdog *Watchdog
+	Now      clock.Source
+	Log      *slog.Logger
 }
 
 // Host runs the seats of one node.
@@ -75,8 +77,9 @@ type Host struct {
 	deps Deps
 	log  *slog.Logger
 
-	wake chan struct{} // one slot: an early pass is wanted
-	work sync.WaitGroup
+	wake  chan struct{} // one slot: an early pass is wanted
+	freed chan struct{} // one slot: a lease was given back since
+	work  sync.WaitGroup
 
 	locks keyedLocks
 
@@ -94,7 +97,7 @@ type Host struct {
 func New(cfg Config, deps Deps) *Host {
 	return &Host{
 		cfg: cfg, deps: deps, log: deps.Log.With(keyNode, cfg.NodeID),
-		wake: make(chan struct{}, 1), held: map[string]*holding{},
+		wake: make(chan struct{}, 1), freed: make(chan struct{}, 1), held: map[string]*holding{},
 	}
 }
 
@@ -139,7 +142,30 @@ func (h *Host) leave(ctx context.Context) {
 		all.Go(func() { h.release(ctx, handle, Voluntary, events.ReasonDrain) })
 	}
 	all.Wait()
+	for ctx.Err() == nil && h.worthWaiting() {
+		again := time.NewTimer(h.cfg.Heartbeat())
+		select {
+		case <-ctx.Done():
+		case <-h.freed:
+		case <-again.C:
+		}
+		again.Stop()
+	}
 	h.dropPresence(ctx)
+}
+
+// worthWaiting says whether a seat is still to be given back that would not
+// free itself by now: an undead one, which the heartbeats retry, or one whose
+// release was not answered.
+func (h *Host) worthWaiting() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.held {
+		if !h.expired(s) {
+			return true
+		}
+	}
+	return false
 }
 
 // sweeps runs a pass every interval, and early ones as P5 allows: one for a

@@ -21,6 +21,9 @@ func (h *Host) ensurePresence(ctx context.Context) bool {
 		return has
 	}
 	sent := h.deps.Now()
+	// As a seat's claim: cut short it would keep the node's next process out.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+	defer cancel()
 	t, err := h.claimPresence(ctx)
 	var other *aggregates.HeldError
 	h.mu.Lock()

@@ -115,6 +115,10 @@ func (h *Host) sendRelease(ctx context.Context, handle string) {
 	h.mu.Lock()
 	delete(h.held, handle)
 	h.mu.Unlock()
+	select {
+	case h.freed <- struct{}{}:
+	default:
+	}
 }
 
 // retry takes up teardowns and releases that did not succeed (H6). Each runs on

@@ -29,7 +29,9 @@ type Stage struct {
 	Up func(ctx context.Context, m *commands.Mailboxes) error
 	// Down tears it down and returns only when that is proven. An error, or a
 	// panic, leaves the seat undead, and Down is called again at every
-	// heartbeat until it succeeds (H6). It must be safe to repeat.
+	// heartbeat until it succeeds (H6). It must be safe to repeat, and must
+	// return soon after ctx ends: until it does, the seat is leaving and nothing
+	// else is tried on it.
 	Down func(ctx context.Context, handle string, mode Mode) error
 }
 

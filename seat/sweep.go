@@ -19,7 +19,8 @@ type Pass struct {
 	Unplaceable    []string
 	Claimed        int
 	Released       int
-	// NextLapse is when the next lease that was refused can lapse, 0 for none.
+	// NextLapse is when the next lease that was refused, or the next peer's
+	// presence, can lapse; 0 for none.
 	NextLapse time.Duration
 
 	// The presences as this pass or a late one before it saw them, and as they
@@ -72,6 +73,11 @@ func (h *Host) sweep(ctx context.Context) Pass {
 	}
 	pass.Released = h.giveBackExcess(ctx, plan)
 	pass.Claimed, pass.NextLapse = h.claimPlanned(ctx, plan)
+	for _, p := range sight.Presences { // a peer that dies frees its seats then
+		if p.Owner != h.deps.Self && h.live(p) {
+			pass.NextLapse = h.nextLapse(pass.NextLapse, p.Last)
+		}
+	}
 	h.report(before, pass, plan)
 	h.mu.Lock()
 	h.lastPass = pass
@@ -85,11 +91,22 @@ func (h *Host) presenceLapse(ctx context.Context) time.Duration {
 	if err != nil || now.Status == aggregates.LeaseFree {
 		return 0
 	}
-	wait, known := h.deps.LogClock.Earliest(now.Last, h.cfg.TTL)
-	if !known {
-		return 0
+	return h.nextLapse(0, now.Last)
+}
+
+// minLapseWait keeps a lease that lapsed and still cannot be claimed from
+// making passes without end.
+const minLapseWait = 50 * time.Millisecond
+
+// nextLapse is the earlier of next, 0 for none, and when a lease whose newest
+// event is at last can lapse, as far as that is known.
+func (h *Host) nextLapse(next time.Duration, last uint64) time.Duration {
+	wait, known := h.deps.LogClock.Earliest(last, h.cfg.TTL)
+	wait = max(wait+time.Millisecond, minLapseWait)
+	if !known || (next > 0 && next <= wait) {
+		return next
 	}
-	return wait + time.Millisecond
+	return wait
 }
 
 func (h *Host) giveBackUnheld(ctx context.Context, s Sight) {
@@ -135,9 +152,7 @@ func (h *Host) claimPlanned(ctx context.Context, plan placement.Plan) (claimed i
 			claimed++
 			continue
 		case errors.As(err, &other):
-			if wait, known := h.deps.LogClock.Earliest(other.Last, h.cfg.TTL); known && (next == 0 || wait < next) {
-				next = wait + time.Millisecond
-			}
+			next = h.nextLapse(next, other.Last)
 		default:
 			h.log.Warn(logAcquireFailed, keySeat, handle, keyErr, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/seat-tenure/tenure/broker"
+	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
 )
@@ -36,3 +37,6 @@ func (l shellLog) AppendEach(ctx context.Context, st events.Stream, ws []events.
 func (l shellLog) Last(ctx context.Context, st events.Stream, subject string) (events.Message, error) {
 	return l.log.Store().Stream(st).Last(ctx, subject)
 }
+
+// NewLog returns a log over that store, by the bubble's clock.
+func NewLog(store broker.Store) commands.Log { return Log(broker.NewLog(store, clock.FromTime)) }

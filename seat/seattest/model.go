@@ -17,8 +17,8 @@ type model struct {
 	thaw chan struct{}   // guarded by mu; not nil while the model stands still
 }
 
-// follow keeps the model up to the log until ctx ends. applied is called after
-// every batch.
+// follow keeps the model up to the log until ctx ends. applied is called after a
+// new company revision is in it.
 func (m *model) follow(ctx context.Context, store broker.Store, applied func()) error {
 	return broker.NewSource(store).Follow(ctx, events.StreamFleet, 1, func(batch []events.Recorded, _ bool) error {
 		m.mu.Lock()
@@ -37,8 +37,10 @@ func (m *model) follow(ctx context.Context, store broker.Store, applied func()) 
 			if err := projections.Apply(m.rows, r); err != nil {
 				return err
 			}
+			if _, is := r.Event.(events.CompanyApplied); is {
+				defer applied()
+			}
 		}
-		applied()
 		return nil
 	})
 }
