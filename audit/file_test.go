@@ -48,7 +48,7 @@ func TestFileRoundTrip(t *testing.T) {
 	h := ordinary()
 	for i, data := range []string{
 		"", "null", "1", "not JSON", "\x00\xff", "{\"a\":\xff}", "{\"a\":\n1}", " {}", "{} ", `{ "b" : [1, 2], "a":"\u003c<" }`,
-		`{"chain":"00","x":"\",\"chain\":\""}`, strings.Repeat("[", 9990) + strings.Repeat("]", 9990), "\"\u2028\"",
+		`{"chain":"00","x":"\",\"chain\":\""}`, strings.Repeat("[", 10000) + strings.Repeat("]", 10000), "\"\u2028\"",
 	} {
 		h.seq[events.StreamDead]++
 		h.raw(events.Message{
