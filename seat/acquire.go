@@ -15,17 +15,20 @@ import (
 // short it would leave a lease that nobody gives back before it lapses (L4).
 const claimTimeout = 30 * time.Second
 
+// errHere: the seat is on this node already, or still, or the node is leaving.
+var errHere = errors.New("not to be claimed now")
+
 // acquire claims the seat and establishes it: cursors taken over, stages up in
 // order (H1). Whatever fails after the claim ends in a fenced release. Errors
 // of the claim itself are the caller's to judge: *aggregates.HeldError says
 // whose seat it is, events.ErrUnknown that the claim may stand, which a later
-// pass finds in this incarnation's name and gives back (L4).
+// pass finds in this incarnation's name and gives back (L4); errHere.
 func (h *Host) acquire(ctx context.Context, handle string) error {
 	lock := h.locks.of(handle)
 	lock.Lock()
 	defer lock.Unlock()
 	if h.leavingOrHolds(handle) {
-		return nil
+		return errHere
 	}
 	sent := h.deps.Now()
 	finish := context.WithoutCancel(ctx)

@@ -76,10 +76,11 @@ func (h *Host) view(s Sight, earlier []placement.Node) placement.View {
 	for _, handle := range h.handles() {
 		delete(v.Owner, handle) // what it holds it knows better than any view
 		switch h.held[handle].phase {
-		case undead, letGo, leaving:
-			v.Stuck = append(v.Stuck, handle)
-		default:
+		case undead:
+			v.Stuck = append(v.Stuck, handle) // charged first (P7)
+		case acquiring, held:
 			v.Held = append(v.Held, handle)
+		case leaving, letGo: // going already: given back once, and no room is kept for it
 		}
 	}
 	return v

@@ -185,6 +185,6 @@ func (h *Host) lost(ctx context.Context, t commands.Tenure, reason events.Reason
 	}
 	h.mu.Unlock()
 	if mine {
-		h.work.Go(func() { h.release(ctx, t.Lease.ID, Fenced, reason) })
+		h.work.Go(func() { h.release(ctx, t.Lease.ID, t.Epoch, Fenced, reason) })
 	}
 }

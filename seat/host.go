@@ -135,12 +135,12 @@ func (h *Host) Run(ctx context.Context) error {
 func (h *Host) leave(ctx context.Context) {
 	h.mu.Lock()
 	h.draining = true
-	handles := h.handles()
-	h.mu.Unlock()
 	var all sync.WaitGroup
-	for _, handle := range handles {
-		all.Go(func() { h.release(ctx, handle, Voluntary, events.ReasonDrain) })
+	for _, handle := range h.handles() {
+		epoch := h.held[handle].tenure.Epoch
+		all.Go(func() { h.release(ctx, handle, epoch, Voluntary, events.ReasonDrain) })
 	}
+	h.mu.Unlock()
 	all.Wait()
 	for ctx.Err() == nil && h.worthWaiting() {
 		again := time.NewTimer(h.cfg.Heartbeat())

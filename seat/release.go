@@ -17,22 +17,33 @@ const teardownTimeout = time.Minute
 // alarmBeats is how many heartbeats lie between two alarms of an undead seat.
 const alarmBeats = 20
 
-// release tears the seat down and gives its lease back. It waits for an
-// acquisition under way. On a seat that is not held it does nothing.
-func (h *Host) release(ctx context.Context, handle string, mode Mode, reason events.Reason) {
+// release tears down what this node has of the seat at that epoch and gives the
+// lease back. It waits for an acquisition under way. By then the tenure may be
+// over and the seat here again under another: that one is left alone.
+func (h *Host) release(ctx context.Context, handle string, epoch uint64, mode Mode, reason events.Reason) {
 	lock := h.locks.of(handle)
 	lock.Lock()
 	defer lock.Unlock()
-	h.teardown(ctx, handle, mode, reason)
+	h.mu.Lock()
+	s, ok := h.held[handle]
+	meant := ok && s.tenure.Epoch == epoch
+	h.mu.Unlock()
+	if meant {
+		h.teardown(ctx, handle, mode, reason)
+	}
 }
 
-// startLeaving closes admission at once, before the teardown gets its turn.
-func (h *Host) startLeaving(handle string, reason events.Reason) {
+// startLeaving closes admission at once, before the teardown gets its turn. It
+// says which tenure leaves, and false when none does that is not leaving already.
+func (h *Host) startLeaving(handle string, reason events.Reason) (epoch uint64, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s, ok := h.held[handle]; ok && s.phase == held && !s.over {
-		s.phase, s.mode, s.reason = leaving, Voluntary, reason
+	s, ok := h.held[handle]
+	if !ok || s.phase != held || s.over {
+		return 0, false
 	}
+	s.phase, s.mode, s.reason = leaving, Voluntary, reason
+	return s.tenure.Epoch, true
 }
 
 // teardown is release under the seat's lock: leaving → letGo → gone, or undead

@@ -126,8 +126,9 @@ func (h *Host) giveBackExcess(ctx context.Context, plan placement.Plan) int {
 	ctx = context.WithoutCancel(ctx) // a teardown that began is finished, within its own bounds
 	start := func(handles []string, reason events.Reason) {
 		for _, handle := range handles {
-			h.startLeaving(handle, reason)
-			h.work.Go(func() { h.release(ctx, handle, Voluntary, reason) })
+			if epoch, ok := h.startLeaving(handle, reason); ok {
+				h.work.Go(func() { h.release(ctx, handle, epoch, Voluntary, reason) })
+			}
 		}
 	}
 	start(plan.Decommissioned, events.ReasonRoleGone)
@@ -153,6 +154,7 @@ func (h *Host) claimPlanned(ctx context.Context, plan placement.Plan) (claimed i
 			continue
 		case errors.As(err, &other):
 			next = h.nextLapse(next, other.Last)
+		case errors.Is(err, errHere):
 		default:
 			h.log.Warn(logAcquireFailed, keySeat, handle, keyErr, err)
 		}
