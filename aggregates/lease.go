@@ -27,6 +27,13 @@ type Lease struct {
 	Status LeaseStatus
 	Former events.Incarnation // who held the tenure that a release ended
 	Local  string             // data directory of a holder under local coordination
+
+	// Successor has the released lease reserved until the release has stood
+	// behind the log for ReservedFor; Saga names the handoff that did it.
+	Successor   events.Incarnation
+	ReservedFor time.Duration
+	Saga        string
+	Declined    events.Incarnation // who ended such a reservation, last
 }
 
 // EvolveLease applies the event at seq. It is total.
@@ -39,7 +46,12 @@ func EvolveLease(s Lease, seq uint64, e events.Event) Lease {
 	case events.LeaseFenced:
 		return Lease{Last: seq, Epoch: e.Epoch, Owner: e.Owner, Status: LeaseFenced, Local: e.Local}
 	case events.LeaseReleased:
-		return Lease{Last: seq, Epoch: e.Epoch, Status: LeaseFree, Former: e.Owner}
+		return Lease{
+			Last: seq, Epoch: e.Epoch, Status: LeaseFree, Former: e.Owner,
+			Successor: e.Successor, ReservedFor: e.ReservedFor.Duration(), Saga: e.Saga,
+		}
+	case events.LeaseDeclined:
+		return Lease{Last: seq, Epoch: e.Epoch, Status: LeaseFree, Former: e.Owner, Declined: e.By}
 	default:
 		panic(fmt.Sprintf("aggregates: a lease cannot evolve by %T", e))
 	}
@@ -65,6 +77,10 @@ type ClaimLease struct {
 	// DeadLocal names the data directory whose exclusive lock the claimant
 	// took at this boot: a tenure that names it has no living holder.
 	DeadLocal string
+	// Saga names the handoff whose reservation for Owner the claim uses, or
+	// nothing. Such a claim counts in no pass (P2), so it stands or falls with
+	// the reservation.
+	Saga string
 }
 
 // RenewLease asks to extend the tenure (L3, L8).
@@ -80,6 +96,19 @@ type ReleaseLease struct {
 	Owner  events.Incarnation
 	Epoch  uint64
 	Reason events.Reason
+
+	// Successor, if any, may claim alone for ReservedFor, and name Saga.
+	Successor   events.Incarnation
+	ReservedFor time.Duration
+	Saga        string
+}
+
+// DeclineLease ends a reservation by the hand of the one it is for.
+type DeclineLease struct {
+	Lease  events.Lease
+	By     events.Incarnation
+	Epoch  uint64 // of the released tenure
+	Reason events.DeclineReason
 }
 
 // FenceLease ends the tenure's renewals by an operator's hand.
@@ -94,6 +123,7 @@ func (ClaimLease) leaseCommand()   {}
 func (RenewLease) leaseCommand()   {}
 func (ReleaseLease) leaseCommand() {}
 func (FenceLease) leaseCommand()   {}
+func (DeclineLease) leaseCommand() {}
 
 // HeldError refuses a claim: the lease has a tenure that may still be good.
 type HeldError struct {
@@ -140,8 +170,8 @@ func (e *FencedTwiceError) Error() string {
 }
 
 // DecideLease says what cmd makes happen to s. No event means it has happened
-// already; a typed refusal (*HeldError, *EndedError, *FencedTwiceError) means
-// it may not.
+// already; a typed refusal (*HeldError, *EndedError, *FencedTwiceError,
+// *ReservedError, *NotReservedError) means it may not.
 func DecideLease(s Lease, cmd LeaseCommand) ([]events.Event, error) {
 	switch cmd := cmd.(type) {
 	case ClaimLease:
@@ -158,7 +188,12 @@ func DecideLease(s Lease, cmd LeaseCommand) ([]events.Event, error) {
 		if s.Status == LeaseFree || s.Owner != cmd.Owner || s.Epoch != cmd.Epoch {
 			return nil, &EndedError{cmd.Lease, cmd.Epoch, s}
 		}
-		return []events.Event{events.LeaseReleased{Lease: cmd.Lease, Epoch: s.Epoch, Owner: s.Owner, Reason: cmd.Reason}}, nil
+		return []events.Event{events.LeaseReleased{
+			Lease: cmd.Lease, Epoch: s.Epoch, Owner: s.Owner, Reason: cmd.Reason,
+			Successor: cmd.Successor, ReservedFor: events.MillisOf(cmd.ReservedFor), Saga: cmd.Saga,
+		}}, nil
+	case DeclineLease:
+		return decideDecline(s, cmd)
 	case FenceLease:
 		if s.Status == LeaseFree || s.Epoch != cmd.Epoch {
 			return nil, &EndedError{cmd.Lease, cmd.Epoch, s}
@@ -180,8 +215,11 @@ func decideClaim(s Lease, cmd ClaimLease) ([]events.Event, error) {
 		Lease: cmd.Lease, Epoch: s.Epoch + 1, Owner: cmd.Owner, Preferred: cmd.Preferred,
 		TTL: events.MillisOf(cmd.TTL), Protocol: cmd.Protocol, Local: cmd.Local, Node: cmd.Node,
 	}
+	if cmd.Saga != "" && !s.reservedTo(cmd.Owner, cmd.Saga) {
+		return nil, &NotReservedError{cmd.Lease, cmd.Owner, s}
+	}
 	if s.Status == LeaseFree {
-		return []events.Event{claim}, nil
+		return claimFree(s, cmd, claim)
 	}
 	over := &events.Over{Epoch: s.Epoch, Owner: s.Owner, LastSeq: s.Last}
 	switch {

@@ -58,6 +58,15 @@ func makeRegistry() map[string]spec {
 		NameCursorSettled:     {1, famCursor, decodeAs(func(e *CursorSettled, t target) { e.place(t) })},
 		NameTurnCompleted:     {1, famWork, then(decodeAs(func(e *TurnCompleted, t target) { e.Handle = t.handle }), underOwnDigest)},
 		NameMailParked:        {1, famDead, then(decodeAs(func(e *MailParked, t target) { e.Handle = t.handle }), underOwnKey)},
+		NameSeatDeclined:      {1, famLease, onLease(KindSeat, false, decodeAs(func(e *LeaseDeclined, t target) { e.Lease = t.lease }))},
+		NameHandoffRequested:  {1, famHandoff, decodeAs(func(e *HandoffRequested, t target) { e.place(t) })},
+		NameHandoffWarmed:     {1, famHandoff, decodeAs(func(e *HandoffWarmed, t target) { e.place(t) })},
+		NameHandoffQuiesced:   {1, famHandoff, decodeAs(func(e *HandoffQuiesced, t target) { e.place(t) })},
+		NameHandoffFlushed:    {1, famHandoff, decodeAs(func(e *HandoffFlushed, t target) { e.place(t) })},
+		NameHandoffReleased:   {1, famHandoff, decodeAs(func(e *HandoffReleased, t target) { e.place(t) })},
+		NameHandoffCompleted:  {1, famHandoff, decodeAs(func(e *HandoffCompleted, t target) { e.place(t) })},
+		NameHandoffDeclined:   {1, famHandoff, decodeAs(func(e *HandoffDeclined, t target) { e.place(t) })},
+		NameHandoffAbandoned:  {1, famHandoff, decodeAs(func(e *HandoffAbandoned, t target) { e.place(t) })},
 	}
 	for kind, names := range leaseNames {
 		r[names[0]] = spec{1, famLease, onLease(kind, false, decodeAs(func(e *LeaseClaimed, t target) { e.Lease = t.lease }))}

@@ -72,6 +72,25 @@ func makeExamples() map[string]example {
 		events.NameCursorCreated: {
 			events.CursorCreated{CursorBody: events.CursorBody{Handle: "dev-2", Mailbox: events.Reflect, CursorSnapshot: events.CursorSnapshot{Mail: mailLife}}},
 			events.CursorCreated{CursorBody: events.CursorBody{Handle: "a", Mailbox: events.Inbox}}},
+		events.NameSeatDeclined: {
+			events.LeaseDeclined{Lease: events.SeatLease("dev-2"), Epoch: 7, Owner: alpha, By: beta, Reason: events.DeclineDraining, Saga: "dev-2.3"},
+			events.LeaseDeclined{Lease: events.SeatLease("a"), Epoch: 1, Owner: alpha, By: beta, Reason: events.DeclineGated}},
+		events.NameHandoffRequested: {events.HandoffRequested{HandoffBody: handoffFull()}, events.HandoffRequested{HandoffBody: handoffMin()}},
+		events.NameHandoffWarmed:    {events.HandoffWarmed{HandoffBody: handoffFull()}, events.HandoffWarmed{HandoffBody: handoffMin()}},
+		events.NameHandoffQuiesced:  {events.HandoffQuiesced{HandoffBody: handoffFull()}, events.HandoffQuiesced{HandoffBody: handoffMin()}},
+		events.NameHandoffFlushed:   {events.HandoffFlushed{HandoffBody: handoffFull()}, events.HandoffFlushed{HandoffBody: handoffMin()}},
+		events.NameHandoffReleased: {
+			events.HandoffReleased{HandoffBody: handoffFull(), ReservedFor: 5000},
+			events.HandoffReleased{HandoffBody: handoffMin(), ReservedFor: 1}},
+		events.NameHandoffCompleted: {
+			events.HandoffCompleted{HandoffBody: handoffFull(), ClaimedEpoch: 8, DarkFor: 41},
+			events.HandoffCompleted{HandoffBody: handoffMin(), ClaimedEpoch: 2}},
+		events.NameHandoffDeclined: {
+			events.HandoffDeclined{HandoffBody: handoffFull(), Step: events.StepReleased, Cause: events.DeclineReplaced},
+			events.HandoffDeclined{HandoffBody: handoffMin(), Step: events.StepRequested, Cause: events.DeclineBehind}},
+		events.NameHandoffAbandoned: {
+			events.HandoffAbandoned{HandoffBody: handoffFull(), Step: events.StepFlushed, Cause: events.AbandonDeadline, Ender: string(beta), Unseen: 45000},
+			events.HandoffAbandoned{HandoffBody: handoffMin(), Step: events.StepWarmed, Cause: events.AbandonOperator, Ender: "ops"}},
 		events.NameCursorOpened:    {events.CursorOpened{CursorBody: cursorFull()}, events.CursorOpened{CursorBody: cursorMin()}},
 		events.NameCursorAttempted: {events.CursorAttempted{CursorBody: cursorFull()}, events.CursorAttempted{CursorBody: cursorMin()}},
 		events.NameCursorSettled:   {events.CursorSettled{CursorBody: cursorFull()}, events.CursorSettled{CursorBody: cursorMin()}},
@@ -102,6 +121,16 @@ func cursorFull() events.CursorBody {
 		Epoch: 7, Owner: alpha, Mail: mailLife, Read: 120,
 		Open: []events.OpenMail{{Seq: 101, Attempts: 3}, {Seq: 118, Attempts: 1, Running: true}, {Seq: 120}},
 	}}
+}
+
+func handoffFull() events.HandoffBody {
+	return events.HandoffBody{Handle: "dev-2", Number: 3, From: alpha, To: beta, Epoch: 7, Reason: events.HandoffDrain, By: "ops@acme.example",
+		Patience: events.Patience{Warm: 60000, Quiesce: 630000, Flush: 90000, Release: 45000, Claim: 5000, Establish: 60000}, Quiesced: 4712}
+}
+
+func handoffMin() events.HandoffBody {
+	return events.HandoffBody{Handle: "a", Number: 1, From: alpha, To: beta, Epoch: 1, Reason: events.HandoffMove, By: "o",
+		Patience: events.Patience{Warm: 1, Quiesce: 1, Flush: 1, Release: 1, Claim: 1, Establish: 1}}
 }
 
 func cursorMin() events.CursorBody {

@@ -42,8 +42,13 @@ type LeaseClaimed struct {
 	// local; only such a tenure may be taken over at boot without waiting.
 	Local string `json:"local,omitempty"`
 	// Over is the evidence for taking a tenure nobody released.
-	Over *Over      `json:"over,omitempty"`
-	Node *NodeFacts `json:"node,omitempty"` // on presence only
+	Over *Over `json:"over,omitempty"`
+	// Saga names the handoff whose reservation the claim uses; such a claim
+	// counts in no pass (P2).
+	Saga string `json:"saga,omitempty"`
+	// Waited is the evidence for claiming what was reserved for another.
+	Waited *Waited    `json:"waited,omitempty"`
+	Node   *NodeFacts `json:"node,omitempty"` // on presence only
 	Kept
 }
 
@@ -80,6 +85,11 @@ type LeaseReleased struct {
 	Epoch  uint64      `json:"epoch"`
 	Owner  Incarnation `json:"owner"`
 	Reason Reason      `json:"reason"`
+	// Successor is whom the seat is handed to: until the release has stood
+	// behind the log for ReservedFor, nobody else may claim (design §5).
+	Successor   Incarnation `json:"successor,omitempty"`
+	ReservedFor Millis      `json:"reserved_for_ms,omitempty"`
+	Saga        string      `json:"saga,omitempty"`
 	Kept
 }
 
@@ -121,13 +131,13 @@ func (e LeaseClaimed) validate() error {
 	if o := e.Over; o != nil {
 		over = errors.Join(tenure(o.Epoch, o.Owner), positive("over.last_seq", o.LastSeq))
 	}
-	return errors.Join(tenure(e.Epoch, e.Owner), positive("ttl_ms", uint64(max(e.TTL, 0))), over)
+	return errors.Join(tenure(e.Epoch, e.Owner), positive("ttl_ms", uint64(max(e.TTL, 0))), over, e.Waited.validate())
 }
 
 func (e LeaseRenewed) validate() error { return tenure(e.Epoch, e.Owner) }
 
 func (e LeaseReleased) validate() error {
-	return errors.Join(tenure(e.Epoch, e.Owner), present("reason", string(e.Reason)))
+	return errors.Join(tenure(e.Epoch, e.Owner), present("reason", string(e.Reason)), reservation(e.Successor, e.ReservedFor))
 }
 
 func (e LeaseFenced) validate() error {

@@ -28,6 +28,15 @@ const (
 	NameCursorSettled     = "cursor-settled"
 	NameTurnCompleted     = "turn-completed"
 	NameMailParked        = "mail-parked"
+	NameSeatDeclined      = "seat-declined"
+	NameHandoffRequested  = "handoff-requested"
+	NameHandoffWarmed     = "handoff-warmed"
+	NameHandoffQuiesced   = "handoff-quiesced"
+	NameHandoffFlushed    = "handoff-flushed"
+	NameHandoffReleased   = "handoff-released"
+	NameHandoffCompleted  = "handoff-completed"
+	NameHandoffDeclined   = "handoff-declined"
+	NameHandoffAbandoned  = "handoff-abandoned"
 )
 
 // leaseNames gives the four names of each kind of lease.
@@ -35,6 +44,18 @@ var leaseNames = map[LeaseKind][4]string{
 	KindSeat:   {NameSeatClaimed, NameSeatRenewed, NameSeatReleased, NameSeatFenced},
 	KindNode:   {NameNodeClaimed, NameNodeRenewed, NameNodeReleased, NameNodeFenced},
 	KindWorker: {NameWorkerClaimed, NameWorkerRenewed, NameWorkerReleased, NameWorkerFenced},
+}
+
+// handoffNames gives the name of each step that is an event of a handoff.
+var handoffNames = map[HandoffStep]string{
+	StepRequested: NameHandoffRequested,
+	StepWarmed:    NameHandoffWarmed,
+	StepQuiesced:  NameHandoffQuiesced,
+	StepFlushed:   NameHandoffFlushed,
+	StepReleased:  NameHandoffReleased,
+	StepCompleted: NameHandoffCompleted,
+	StepDeclined:  NameHandoffDeclined,
+	StepAbandoned: NameHandoffAbandoned,
 }
 
 // Name returns the event's wire name.
@@ -70,6 +91,11 @@ func Name(e Event) string {
 		return NameTurnCompleted
 	case MailParked:
 		return NameMailParked
+	case LeaseDeclined:
+		return NameSeatDeclined
+	case HandoffEvent:
+		step, _ := e.Handoff()
+		return handoffNames[step]
 	default:
 		panic(fmt.Sprintf("events: no wire name for %T", e))
 	}

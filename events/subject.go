@@ -132,6 +132,15 @@ func (s Subjects) Host(handle string) string { return s.prefix + ".fleet.host." 
 // MailboxRecord is where a seat's mailbox is registered and retired.
 func (s Subjects) MailboxRecord(handle string) string { return s.prefix + ".fleet.mailbox." + handle }
 
+// Handoff is where the handoffs of a seat stand, one after the other.
+func (s Subjects) Handoff(handle string) string { return s.prefix + ".fleet.saga.handoff." + handle }
+
+// HandoffCheck is the condition of every step of a handoff: the saga's newest
+// event still stands at last. Form (a), a literal subject.
+func (s Subjects) HandoffCheck(handle string, last uint64) *Check {
+	return &Check{Subject: s.Handoff(handle), Last: last}
+}
+
 // Company is where revisions of the company stand.
 func (s Subjects) Company() string { return s.prefix + ".fleet.company" }
 

@@ -25,6 +25,7 @@ const (
 	famCursor  = "cursor"
 	famWork    = "work"
 	famDead    = "dead"
+	famHandoff = "handoff"
 )
 
 // parse reads a subject back into what it names, or says why it cannot.
@@ -50,6 +51,8 @@ func (s Subjects) parse(subject string) (target, error) {
 		return t, nil
 	case n == 3 && tok[0] == "fleet" && (tok[1] == famHost || tok[1] == famMailbox) && validToken(tok[2]):
 		return target{family: tok[1], handle: tok[2]}, nil
+	case n == 4 && tok[0] == "fleet" && tok[1] == "saga" && tok[2] == famHandoff && validToken(tok[3]):
+		return target{family: famHandoff, handle: tok[3]}, nil
 	case n == 3 && tok[0] == "cursor" && validToken(tok[1]):
 		t := target{family: famCursor, handle: tok[1], mailbox: Mailbox(tok[2])}
 		if t.mailbox != Inbox && t.mailbox != Control && t.mailbox != Reflect {
@@ -90,6 +93,11 @@ func (s Subjects) subjectOf(e Event) string {
 		return s.Work(e.Handle, e.EventID)
 	case MailParked:
 		return s.Dead(e.Handle, e.Mail.String(), e.key())
+	case LeaseDeclined:
+		return s.Tenure(e.Lease)
+	case HandoffEvent:
+		_, body := e.Handoff()
+		return s.Handoff(body.Handle)
 	default:
 		panic(fmt.Sprintf("events: no subject for %T", e))
 	}
