@@ -162,7 +162,7 @@ func TestLineAltered(t *testing.T) {
 	file := ordinary().export()
 	for at := 0; at < len(file); at += stride() {
 		altered := bytes.Clone(file)
-		altered[at] ^= 0x01
+		altered[at] ^= []byte{0x01, 0x20}[at%2] // the other case of a letter too
 		line := 1 + bytes.Count(file[:at], []byte("\n"))
 		r, err := audit.Check(bytes.NewReader(altered))
 		var bad *audit.LineError
@@ -177,6 +177,16 @@ func TestLineAltered(t *testing.T) {
 			t.Fatalf("byte %d: nothing found at its line %d:\n%s", at, line, found(r))
 		}
 	}
+}
+
+// TestChainHasOneSpelling proves that not even the chain itself can be spelled
+// another way: a line whose chain is lost is found, and so is the next one,
+// which nothing leads to.
+func TestChainHasOneSpelling(t *testing.T) {
+	file := lines(ordinary().export())
+	at := bytes.LastIndex(file[1], []byte(`"chain":"`)) + len(`"chain":"`)
+	file[1] = append(bytes.Clone(file[1][:at]), bytes.ToUpper(file[1][at:])...)
+	wantRules(t, checked(t, bytes.Join(file, nil)), "line@2", "chain@3", "header@1")
 }
 
 // TestFileTruncated proves that a file that ends early, at any byte, is found.
@@ -302,6 +312,9 @@ func TestLongLineIsSkipped(t *testing.T) {
 	long := slices.Concat([]byte(`{"x":"`), bytes.Repeat([]byte("a"), audit.MaxLine), []byte("\"}\n"))
 	r := checked(t, bytes.Join(slices.Insert(slices.Clone(file), 3, long), nil))
 	wantRules(t, r, "line@4")
+	if got := found(r); !strings.Contains(got, "longer than") {
+		t.Errorf("not found to be too long:\n%s", got)
+	}
 	if r.Events != uint64(len(file)-1) {
 		t.Errorf("%d events read, want the other %d", r.Events, len(file)-1)
 	}

@@ -169,6 +169,10 @@ func TestViolations(t *testing.T) {
 			h.claimed[tenureKey{"dev", 2}] = 1
 			return events.StreamCursor, h.put(events.CursorOpened{CursorBody: cursorBody("dev", events.Inbox, 2, beta, 0)})
 		}},
+		"a cursor created on no tenure": {audit.RuleCursor, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			return events.StreamCursor, h.put(events.CursorCreated{CursorBody: cursorBody("dev", events.Inbox, 2, beta, 0)})
+		}},
 		"a cursor on another seat's tenure": {audit.RuleCursor, func(h *history) (events.Stream, uint64) {
 			h.put(claimed(events.SeatLease("dev-2"), 1, alpha))
 			h.claimed[tenureKey{"dev", 1}] = 1
