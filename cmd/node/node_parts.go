@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/seat-tenure/tenure/badgerstore"
 	"github.com/seat-tenure/tenure/clock"
@@ -148,9 +147,6 @@ func (n *node) parts() []func(context.Context) error {
 	}
 	return parts
 }
-
-// readyTimeout bounds how long the broker may take to answer /ready.
-const readyTimeout = 2 * time.Second
 
 // NotReady implements graph.Readiness: store open, broker writable, views at
 // the head that was seen at the start, the presence this node's own.
