@@ -18,6 +18,7 @@ import (
 // under different strings, a replicated broker lets both through. That is why
 // form (b) is one string from one function, and this test keeps the reason.
 func TestCase05VariedCheckShowsDoubleWins(t *testing.T) {
+	t.Parallel()
 	b := natstest.R3(t)
 	stores := []broker.Store{b.Store(0), b.Store(1)}
 	subjects := stores[0].Subjects()
@@ -57,6 +58,7 @@ func TestCase05VariedCheckShowsDoubleWins(t *testing.T) {
 // it could take for "free", claims nothing and is admitted to nothing; after the
 // cut everything works on.
 func TestCase08MinorityIsUnavailable(t *testing.T) {
+	t.Parallel()
 	b := natstest.R3(t)
 	majority, minority := b.Store(0), b.Store(2)
 	subjects := majority.Subjects()
@@ -66,7 +68,7 @@ func TestCase08MinorityIsUnavailable(t *testing.T) {
 	// The server that is left needs a moment to see that it is alone. Until then a
 	// leader may answer reads, and only with what was committed.
 	log := broker.NewLog(minority, clock.System)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	_, err := log.Append(ctx, events.StreamFleet, write(subjects.Tenure(bob), "", subjects.FamilyCheck(bob, 0)))
 	if !errors.Is(err, events.ErrUnavailable) && !errors.Is(err, events.ErrUnknown) && !errors.Is(err, events.ErrBusy) {
@@ -112,6 +114,7 @@ func readUntil(t *testing.T, s broker.Stream, filter string) events.Message {
 // Field case 33: a reader lives through restarts of its broker, one after the
 // other, without gap or duplicate, and leaves no heap of consumers behind.
 func TestCase33FollowAcrossRestarts(t *testing.T) {
+	t.Parallel()
 	b := natstest.R1(t)
 	store := b.Store(0)
 	s := store.Stream(events.StreamFleet)
@@ -161,6 +164,7 @@ func TestCase33FollowAcrossRestarts(t *testing.T) {
 // On a cluster, the reader and the settled writer live through the loss of any
 // one server, the leader among them: every acknowledged write is read once.
 func TestClusterLosesOneServerAfterTheOther(t *testing.T) {
+	t.Parallel()
 	b := natstest.R3(t)
 	reader, writer := b.Store(0), b.Store(1)
 	log := broker.NewLog(writer, clock.System)
@@ -185,7 +189,7 @@ func TestClusterLosesOneServerAfterTheOther(t *testing.T) {
 		last = r.Seq
 	}
 	var got []uint64
-	for i := range 3 {
+	for i := range rounds(2, 3) { // the reader's server, the writer's, and the other
 		for range 10 {
 			renew()
 		}

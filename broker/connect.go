@@ -41,11 +41,17 @@ type Conn struct {
 
 	mu       sync.Mutex
 	watchers map[chan struct{}]struct{} // told about each reconnect
+	line     context.Context            // ends when the present line to a server breaks
+	hangUp   context.CancelCauseFunc
 }
+
+// errLineBroken ends requests whose answer can no longer come.
+var errLineBroken = errors.New("the connection broke")
 
 // Connect opens a connection, trying until ctx ends.
 func Connect(ctx context.Context, cfg ConnectConfig) (*Conn, error) {
 	c := &Conn{closed: make(chan struct{}), watchers: map[chan struct{}]struct{}{}}
+	c.line, c.hangUp = context.WithCancelCause(context.Background())
 	urls, opts := c.options(cfg)
 	for {
 		nc, err := nats.Connect(urls, opts...)
@@ -96,6 +102,7 @@ func (c *Conn) options(cfg ConnectConfig) (string, []nats.Option) {
 			log.Warn("broker_error", "subject", subject, "err", err)
 		}),
 		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			c.disconnected()
 			if !nc.IsClosed() {
 				log.Warn("broker_disconnected", "err", err)
 			}
@@ -126,6 +133,7 @@ func (c *Conn) Connected() bool { return c.nc.IsConnected() }
 func (c *Conn) Close() {
 	c.nc.Close()
 	<-c.closed
+	c.disconnected()
 }
 
 // watch returns a channel that gets a value after each reconnect, until
@@ -142,6 +150,24 @@ func (c *Conn) unwatch(ch chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.watchers, ch)
+}
+
+// bound limits one request in time, and to the line it is sent over: the client
+// itself would wait for an answer that was lost with it.
+func (c *Conn) bound(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	c.mu.Lock()
+	line := c.line
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	stop := context.AfterFunc(line, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+func (c *Conn) disconnected() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hangUp(errLineBroken)
+	c.line, c.hangUp = context.WithCancelCause(context.Background())
 }
 
 func (c *Conn) reconnected() {

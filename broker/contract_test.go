@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +23,9 @@ type fleet struct {
 	p        string // subject prefix and dot
 	stores   [3]broker.Store
 	recreate func(t *testing.T, st events.Stream) // replaces a stream by an empty one
+	// open opens the fleet at server i as another node would, nil for the twin.
+	open func(t *testing.T, i int, cfg broker.Config) broker.Store
+	cfg  broker.Config
 }
 
 func (f fleet) stream(st events.Stream) broker.Stream { return f.stores[0].Stream(st) }
@@ -57,12 +61,20 @@ var contract = []struct {
 	{"SettleLog", contractLog},
 	{"AppendEach", contractAppendEach},
 	{"Case05OneWinner", contractOneWinner},
+	{"Case10LeaseTTL", contractLeaseTTL},
 }
 
 func TestContract(t *testing.T) {
-	t.Run("memory", func(t *testing.T) { runContract(t, memoryFleet) })
-	t.Run("R1", func(t *testing.T) { runContract(t, brokerFleet(natstest.R1(t), "R1")) })
-	t.Run("R3", func(t *testing.T) { runContract(t, brokerFleet(natstest.R3(t), "R3")) })
+	t.Parallel()
+	run := func(name string, fleet func(t *testing.T) func(t *testing.T) fleet) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runContract(t, fleet(t))
+		})
+	}
+	run("memory", func(*testing.T) func(*testing.T) fleet { return memoryFleet })
+	run("R1", func(t *testing.T) func(*testing.T) fleet { return brokerFleet(natstest.R1(t), "R1") })
+	run("R3", func(t *testing.T) func(*testing.T) fleet { return brokerFleet(natstest.R3(t), "R3") })
 }
 
 func runContract(t *testing.T, make func(t *testing.T) fleet) {
@@ -100,8 +112,9 @@ func brokerFleet(b *natstest.Brokers, kind string) func(t *testing.T) fleet {
 			f.stores[i] = store
 			t.Cleanup(func() { _ = store.Close() })
 		}
+		f.cfg = cfg
+		f.open = func(t *testing.T, i int, cfg broker.Config) broker.Store { return b.StoreWith(i%b.Len(), cfg) }
 		f.recreate = func(t *testing.T, st events.Stream) { b.Recreate(t, cfg, st) }
-		t.Cleanup(func() { b.Remove(t, cfg) })
 		return f
 	}
 }
@@ -473,5 +486,31 @@ func contractWake(t *testing.T, f fleet) {
 	case subject := <-woken:
 		t.Errorf("woken by %s after stop", subject)
 	default:
+	}
+}
+
+// Field case 10 (L7): the fleet's lease TTL is the one it was created with. Nodes
+// that open it at once, each with a TTL of its own, agree on one.
+func contractLeaseTTL(t *testing.T, f fleet) {
+	if f.open == nil {
+		t.Skip("the twin's connections share one configuration")
+	}
+	if ttl := f.stores[2].LeaseTTL(); ttl != f.cfg.LeaseTTL {
+		t.Errorf("created with %v, opened with %v", f.cfg.LeaseTTL, ttl)
+	}
+	fresh := f.cfg
+	fresh.Prefix += "-fresh"
+	var wg sync.WaitGroup
+	var ttls [3]time.Duration
+	for i := range ttls {
+		cfg := fresh
+		cfg.LeaseTTL = time.Duration(20+i) * time.Second
+		wg.Go(func() { ttls[i] = f.open(t, i, cfg).LeaseTTL() })
+	}
+	wg.Wait()
+	fresh.LeaseTTL = time.Hour
+	late := f.open(t, 0, fresh).LeaseTTL()
+	if ttls[0] != ttls[1] || ttls[1] != ttls[2] || ttls[0] < 20*time.Second || late != ttls[0] {
+		t.Errorf("nodes of one fleet count with %v and %v", ttls, late)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seat-tenure/tenure/events"
@@ -36,9 +35,7 @@ type Marks struct {
 // positions it stands above. It returns the new identities.
 func (k Marks) Mark(ctx context.Context) (map[events.Stream]Identity, error) {
 	identities := map[events.Stream]Identity{}
-	all := streams(k.Store.Subjects().Prefix())
-	slices.Reverse(all)
-	for _, s := range all {
+	for _, s := range streams(k.Store.Subjects().Prefix()) { // FLEET first
 		id, marked, err := k.mark(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("mark stream %s: %w", s.stream, err)

@@ -82,7 +82,7 @@ func (s *jsStream) message(w events.Write) *nats.Msg {
 
 // request sends m and reads the acknowledgement.
 func (s *jsStream) request(ctx context.Context, m *nats.Msg, check *events.Check) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.js.timeout)
+	ctx, cancel := s.js.conn.bound(ctx, s.js.timeout)
 	defer cancel()
 	answer, err := s.js.conn.nc.RequestMsgWithContext(ctx, m)
 	if err != nil {

@@ -17,6 +17,8 @@ const (
 	// samplesPerTTL is how finely time is kept: samples closer together than
 	// TTL/samplesPerTTL are merged, towards the later one.
 	samplesPerTTL = 512
+	// trimAt is how many samples beyond the horizon are dropped at once.
+	trimAt = 256
 	// keptTTLs is how far back ages are told apart; older ones read as that old.
 	keptTTLs = 4
 )
@@ -158,7 +160,7 @@ func (s *samples) observe(pos uint64, at clock.Instant) {
 	s.kept = append(s.kept, sample{pos, at})
 	// Of the samples beyond the horizon one is enough.
 	old := sort.Search(len(s.kept), func(i int) bool { return clock.TakerElapsed(s.kept[i].at, at) < s.horizon })
-	if old > 1 {
+	if old > trimAt {
 		s.kept = append(s.kept[:0], s.kept[old-1:]...)
 	}
 }

@@ -98,7 +98,7 @@ func TestLogClockBounded(t *testing.T) {
 		now = now.Add(100 * time.Millisecond)
 		c.Observe(pos, now)
 	}
-	if n := broker.Samples(c); n > 4*1024+2 {
+	if n := broker.Samples(c); n > 4*1024+256+2 {
 		t.Errorf("%d samples kept", n)
 	}
 	if age, ok := c.UnseenFor(1); !ok || age < 4*ttl {

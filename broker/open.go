@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -63,24 +64,33 @@ func (j *JetStream) open(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("open the broker's streams: %w", err)
 	}
-	for _, s := range streams(cfg.Prefix) {
+	all := streams(cfg.Prefix)
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, s := range all {
 		j.streams[s.stream] = s
-		metadata := map[string]string{metaFormat: format}
-		if s.stream == events.StreamFleet {
-			metadata[metaTTL] = strconv.FormatInt(cfg.LeaseTTL.Milliseconds(), 10)
+		wg.Go(func() { errs[i] = j.openStream(ctx, js, s, cfg) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// openStream creates or verifies one stream, trying while that may help.
+func (j *JetStream) openStream(ctx context.Context, js jetstream.JetStream, s settings, cfg Config) error {
+	metadata := map[string]string{metaFormat: format}
+	if s.stream == events.StreamFleet {
+		metadata[metaTTL] = strconv.FormatInt(cfg.LeaseTTL.Milliseconds(), 10)
+	}
+	want := s.config(cfg.Replicas, metadata)
+	for {
+		err := j.ensure(ctx, js, s, want)
+		if err == nil {
+			return nil
 		}
-		want := s.config(cfg.Replicas, metadata)
-		for {
-			err := j.ensure(ctx, js, s, want)
-			if err == nil {
-				break
-			}
-			if !passing(err) || !wait(ctx, openRetry) {
-				return fmt.Errorf("open stream %s: %w", want.Name, err)
-			}
+		if !passing(err) || !wait(ctx, openRetry) {
+			return fmt.Errorf("open stream %s: %w", want.Name, err)
 		}
 	}
-	return nil
 }
 
 // ensure creates one stream or verifies it, then waits for its leader.
@@ -104,7 +114,7 @@ func (j *JetStream) ensure(ctx context.Context, js jetstream.JetStream, s settin
 			return err
 		}
 	}
-	_, err = j.Stream(s.stream).Info(ctx)
+	_, err = (&jsStream{settings: s, js: j}).Info(ctx)
 	return err
 }
 
@@ -159,7 +169,7 @@ func (j *JetStream) Subscribe(ctx context.Context, subject string, fn func(strin
 		_ = sub.Unsubscribe()
 		<-closed
 	}
-	ctx, cancel := context.WithTimeout(ctx, j.timeout)
+	ctx, cancel := j.conn.bound(ctx, j.timeout)
 	defer cancel()
 	if err := j.conn.nc.FlushWithContext(ctx); err != nil {
 		stop()
@@ -177,7 +187,7 @@ func (j *JetStream) ask(ctx context.Context, subject string, request, answer any
 	if err != nil {
 		return fmt.Errorf("ask the broker: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, j.timeout)
+	ctx, cancel := j.conn.bound(ctx, j.timeout)
 	defer cancel()
 	msg, err := j.conn.nc.RequestWithContext(ctx, api+subject, body)
 	if err != nil {

@@ -195,7 +195,7 @@ var errTooMany = errors.New("more subjects than one answer holds")
 // multiLast is one direct get for the newest message of each subject, repeated
 // while the broker cuts its answers short at its size limit.
 func (s *jsStream) multiLast(ctx context.Context, filters []string) ([]events.Message, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.js.timeout)
+	ctx, cancel := s.js.conn.bound(ctx, s.js.timeout)
 	defer cancel()
 	var msgs []events.Message
 	var upTo, from uint64

@@ -6,7 +6,6 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -235,23 +234,6 @@ func TestOpenMismatch(t *testing.T) {
 	cfg.Prefix, cfg.Replicas = "other", 3
 	if _, err := broker.Open(t.Context(), b.Conn(0), cfg); err == nil || time.Since(start) > 30*time.Second {
 		t.Errorf("three replicas on one server: %v after %v", err, time.Since(start))
-	}
-}
-
-// Field case 10 (L7): the fleet's lease TTL is the one it was created with. Nodes
-// that open it at once, each with a TTL of its own, agree on one.
-func TestCase10LeaseTTLOfTheFleet(t *testing.T) {
-	b := natstest.R3(t)
-	var wg sync.WaitGroup
-	var ttls [3]time.Duration
-	for i := range ttls {
-		cfg := b.Config()
-		cfg.LeaseTTL = time.Duration(20+i) * time.Second
-		wg.Go(func() { ttls[i] = b.StoreWith(i, cfg).LeaseTTL() })
-	}
-	wg.Wait()
-	if ttls[0] != ttls[1] || ttls[1] != ttls[2] || ttls[0] < 20*time.Second {
-		t.Errorf("nodes of one fleet count with %v", ttls)
 	}
 }
 

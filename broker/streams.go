@@ -40,16 +40,15 @@ type settings struct {
 	noDel   bool          // single messages cannot be deleted
 }
 
-// streams lists the settings of a fleet's streams in the order of creation:
-// FLEET last, because its presence says that the others exist.
+// streams lists the settings of a fleet's streams.
 func streams(prefix string) []settings {
 	all := []settings{
+		{stream: events.StreamFleet, token: "fleet", perSubj: -1, batches: true, noDel: true},
 		{stream: events.StreamMail, token: "agent", wake: "wake", perSubj: -1},
 		{stream: events.StreamCursor, token: "cursor", perSubj: 1, batches: true, noDel: true},
 		{stream: events.StreamWork, token: "work", perSubj: 1, once: true, maxAge: 7 * 24 * time.Hour, batches: true, noDel: true},
 		{stream: events.StreamMemory, token: "memory", perSubj: 1, batches: true, noDel: true},
 		{stream: events.StreamDead, token: "dead", perSubj: 1, once: true, maxAge: 90 * 24 * time.Hour},
-		{stream: events.StreamFleet, token: "fleet", perSubj: -1, batches: true, noDel: true},
 	}
 	for i := range all {
 		all[i].prefix = prefix

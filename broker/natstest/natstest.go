@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -180,22 +179,6 @@ func (b *Brokers) Recreate(tb testing.TB, cfg broker.Config, st events.Stream) {
 		}
 		_, err = js.CreateStream(ctx, old.CachedInfo().Config)
 		return err
-	})
-}
-
-// Remove deletes all streams of a fleet.
-func (b *Brokers) Remove(tb testing.TB, cfg broker.Config) {
-	tb.Helper()
-	b.admin(tb, func(ctx context.Context, js jetstream.JetStream) error {
-		names := js.StreamNames(ctx)
-		for name := range names.Name() {
-			if strings.HasPrefix(name, strings.ToUpper(cfg.Prefix)+"_") {
-				if err := js.DeleteStream(ctx, name); err != nil {
-					return err
-				}
-			}
-		}
-		return names.Err()
 	})
 }
 
