@@ -25,7 +25,9 @@ var errHere = errors.New("not to be claimed now")
 // pass finds in this incarnation's name and gives back (L4); errHere.
 func (h *Host) acquire(ctx context.Context, handle string) error {
 	lock := h.locks.of(handle)
-	lock.Lock()
+	if !lock.TryLock() {
+		return errHere // it is being released; a pass waits for no seat
+	}
 	defer lock.Unlock()
 	if h.leavingOrHolds(handle) {
 		return errHere

@@ -84,18 +84,34 @@ func (h *Host) Unproven() map[string]time.Duration {
 // process ever held.
 type keyedLocks struct {
 	mu    sync.Mutex
-	locks map[string]*sync.Mutex
+	locks map[string]seatLock
 }
 
-func (k *keyedLocks) of(handle string) *sync.Mutex {
+// seatLock is held for as long as a hook takes, minutes perhaps, hence no mutex:
+// only what is about the seat itself may wait for it.
+type seatLock chan struct{}
+
+func (l seatLock) Lock()   { l <- struct{}{} }
+func (l seatLock) Unlock() { <-l }
+
+func (l seatLock) TryLock() bool {
+	select {
+	case l <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (k *keyedLocks) of(handle string) seatLock {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.locks == nil {
-		k.locks = map[string]*sync.Mutex{}
+		k.locks = map[string]seatLock{}
 	}
 	l, ok := k.locks[handle]
 	if !ok {
-		l = &sync.Mutex{}
+		l = make(seatLock, 1)
 		k.locks[handle] = l
 	}
 	return l
