@@ -15,22 +15,24 @@ import (
 // short it would leave a lease that nobody gives back before it lapses (L4).
 const claimTimeout = 30 * time.Second
 
-// errHere: the seat is on this node already, or still, or the node is leaving.
-var errHere = errors.New("not to be claimed now")
+// errNotWon: the seat is not won by this try, and all that is to be said of it
+// was said: it is on this node already, or still, the node is leaving, or the
+// seat could not be established.
+var errNotWon = errors.New("not won")
 
 // acquire claims the seat and establishes it: cursors taken over, stages up in
 // order (H1). Whatever fails after the claim ends in a fenced release. Errors
 // of the claim itself are the caller's to judge: *aggregates.HeldError says
 // whose seat it is, events.ErrUnknown that the claim may stand, which a later
-// pass finds in this incarnation's name and gives back (L4); errHere.
+// pass finds in this incarnation's name and gives back (L4); errNotWon.
 func (h *Host) acquire(ctx context.Context, handle string) error {
 	lock := h.locks.of(handle)
 	if !lock.TryLock() {
-		return errHere // it is being released; a pass waits for no seat
+		return errNotWon // it is being released; a pass waits for no seat
 	}
 	defer lock.Unlock()
 	if h.leavingOrHolds(handle) {
-		return errHere
+		return errNotWon
 	}
 	sent := h.deps.Now()
 	finish := context.WithoutCancel(ctx)
@@ -46,7 +48,7 @@ func (h *Host) acquire(ctx context.Context, handle string) error {
 	h.mu.Unlock()
 	if ctx.Err() != nil { // the drain began while the claim was in flight (P6)
 		h.teardown(finish, handle, Voluntary, events.ReasonDrain)
-		return nil
+		return errNotWon
 	}
 	if err := h.establish(ctx, t); err != nil {
 		reason := events.ReasonAcquireFailed
@@ -56,6 +58,7 @@ func (h *Host) acquire(ctx context.Context, handle string) error {
 			h.log.Error(logAcquireFailed, keySeat, handle, keyEpoch, t.Epoch, keyErr, err)
 		}
 		h.teardown(finish, handle, Fenced, reason)
+		return errNotWon
 	}
 	return nil
 }

@@ -20,27 +20,29 @@ const (
 	retryBeat = 0.1
 )
 
-// heartbeats renews until ctx ends.
+// heartbeats renews until ctx ends. A round is due so long after the one before
+// was begun, not ended: slow answers must not make a holder stale (A4).
 func (h *Host) heartbeats(ctx context.Context) {
-	heartbeat := float64(h.cfg.Heartbeat())
-	duty := h.deps.Watchdog.Watch("heartbeat")
-	defer duty.Done()
-	for pause := earliestBeat; ; {
-		timer := time.NewTimer(min(time.Duration(pause*heartbeat), h.untilExpiry()))
+	for due := time.Now().Add(h.part(earliestBeat)); ; {
+		timer := time.NewTimer(min(time.Until(due), h.untilExpiry()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		case <-timer.C:
 		}
-		duty.Beat()
 		h.expire(ctx)
-		pause = earliestBeat + beatSpread*rand.Float64()
+		due = time.Now().Add(h.part(earliestBeat + beatSpread*rand.Float64()))
 		if !h.beat(ctx) {
-			pause = retryBeat
+			due = time.Now().Add(h.part(retryBeat))
 		}
 		h.retry(ctx)
 	}
+}
+
+// part is a part of a heartbeat.
+func (h *Host) part(of float64) time.Duration {
+	return time.Duration(of * float64(h.cfg.Heartbeat()))
 }
 
 // beat renews everything this node holds in one round and says whether all of

@@ -154,7 +154,7 @@ func (h *Host) claimPlanned(ctx context.Context, plan placement.Plan) (claimed i
 			continue
 		case errors.As(err, &other):
 			next = h.nextLapse(next, other.Last)
-		case errors.Is(err, errHere):
+		case errors.Is(err, errNotWon):
 		default:
 			h.log.Warn(logAcquireFailed, keySeat, handle, keyErr, err)
 		}
