@@ -20,8 +20,8 @@ func TestOrdinaryHistoryIsLegal(t *testing.T) {
 	if !r.OK() || r.NoteCount != 0 {
 		t.Fatalf("found in a legal history:\n%s", found(r))
 	}
-	if r.Events != uint64(len(h.all())) || r.Seats != 1 || r.Tenures != 5 {
-		t.Errorf("%d events, %d seats, %d tenures; want %d, 1, 5", r.Events, r.Seats, r.Tenures, len(h.all()))
+	if r.Events != uint64(len(h.all())) || r.Seats != 1 || r.Tenures != 8 {
+		t.Errorf("%d events, %d seats, %d tenures; want %d, 1, 8", r.Events, r.Seats, r.Tenures, len(h.all()))
 	}
 }
 

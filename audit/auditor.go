@@ -97,6 +97,8 @@ func (a *Auditor) judge(rec events.Recorded) {
 		a.released(rec, e)
 	case events.LeaseFenced:
 		a.fenced(rec, e)
+	case events.LeaseDeclined:
+		a.declined(rec, e)
 	case events.SeatEstablished:
 		a.hosted(events.SeatLease(e.Handle), e.Epoch, e.Owner, "was established")
 	case events.TriggerSkipped:

@@ -185,6 +185,27 @@ func released(l events.Lease, epoch uint64, owner events.Incarnation) events.Lea
 	return events.LeaseReleased{Lease: l, Epoch: epoch, Owner: owner, Reason: events.ReasonDrain}
 }
 
+// handedOver is a release that reserves the lease for a successor for 10 s.
+func handedOver(l events.Lease, epoch uint64, owner, successor events.Incarnation) events.LeaseReleased {
+	r := released(l, epoch, owner)
+	r.Successor, r.ReservedFor, r.Saga = successor, 10000, "dev.1"
+	return r
+}
+
+func forSaga(c events.LeaseClaimed) events.LeaseClaimed {
+	c.Saga = "dev.1"
+	return c
+}
+
+func waited(c events.LeaseClaimed, w events.Waited) events.LeaseClaimed {
+	c.Waited = &w
+	return c
+}
+
+func declined(l events.Lease, epoch uint64, owner, by events.Incarnation) events.LeaseDeclined {
+	return events.LeaseDeclined{Lease: l, Epoch: epoch, Owner: owner, By: by, Reason: events.DeclineDraining, Saga: "dev.1"}
+}
+
 func fenced(l events.Lease, epoch uint64, owner events.Incarnation) events.LeaseFenced {
 	return events.LeaseFenced{Lease: l, Epoch: epoch, Owner: owner, Reason: "sick", By: "ops"}
 }
@@ -233,6 +254,13 @@ func ordinary() *history {
 	h.put(released(dev, 2, beta))
 	h.put(claimed(dev, 3, beta))
 	h.put(completed("dev", "mail/3", 3, beta))
+	h.put(handedOver(dev, 3, beta, alpha))
+	h.put(forSaga(claimed(dev, 4, alpha)))
+	h.put(handedOver(dev, 4, alpha, beta))
+	h.put(declined(dev, 4, alpha, beta))
+	h.put(claimed(dev, 5, alpha))
+	unclaimed := h.put(handedOver(dev, 5, alpha, beta))
+	h.put(waited(claimed(dev, 6, alpha), events.Waited{Successor: beta, LastSeq: unclaimed, Unseen: 10000}))
 	h.put(released(duty, 1, alpha))
 	return h
 }

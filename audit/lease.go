@@ -80,7 +80,11 @@ func (a *Auditor) entitled(l *lease, e events.LeaseClaimed) {
 		if e.Over != nil {
 			a.violation(e.Lease, RuleClaim, "epoch %d says that it took over epoch %d, but nobody held the lease", e.Epoch, e.Over.Epoch)
 		}
+		a.reserved(l, e)
 		return
+	}
+	if e.Waited != nil || e.Saga != "" {
+		a.violation(e.Lease, RuleReserved, "epoch %d was claimed as if the lease had been reserved, but %s held it", e.Epoch, s.Owner)
 	}
 	over := e.Over
 	switch {

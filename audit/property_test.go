@@ -58,6 +58,7 @@ func (f *fleetRun) lease(t *rapid.T) events.Lease {
 func (f *fleetRun) claim(t *rapid.T) {
 	l, dir := f.lease(t), rapid.SampledFrom([]string{"", "d-1"}).Draw(t, "dir")
 	f.decide(l, aggregates.ClaimLease{
+		Saga:  rapid.SampledFrom([]string{"", "", "dev.1"}).Draw(t, "saga"),
 		Lease: l, Owner: rapid.SampledFrom(f.owners).Draw(t, "owner"), TTL: ttl.Duration(), Protocol: 4, Local: dir, DeadLocal: dir,
 		Known: rapid.Bool().Draw(t, "known"), Unseen: rapid.SampledFrom([]time.Duration{0, ttl.Duration(), lapsed.Duration(), time.Hour}).Draw(t, "unseen"),
 	})
@@ -66,7 +67,16 @@ func (f *fleetRun) claim(t *rapid.T) {
 func (f *fleetRun) renewOrEnd(t *rapid.T) {
 	l := f.lease(t)
 	s := f.newest(l)
-	switch rapid.IntRange(0, 4).Draw(t, "act") {
+	last := 4
+	if l.Kind == events.KindSeat { // only seats are handed over
+		last = 6
+	}
+	switch rapid.IntRange(0, last).Draw(t, "act") {
+	case 5:
+		f.decide(l, aggregates.ReleaseLease{Lease: l, Owner: s.Owner, Epoch: s.Epoch, Reason: events.ReasonDrain,
+			Successor: rapid.SampledFrom(f.owners).Draw(t, "to"), ReservedFor: time.Minute, Saga: "dev.1"})
+	case 6:
+		f.decide(l, aggregates.DeclineLease{Lease: l, By: rapid.SampledFrom(f.owners).Draw(t, "by"), Epoch: s.Epoch, Reason: events.DeclineDraining})
 	case 0:
 		f.decide(l, aggregates.ReleaseLease{Lease: l, Owner: s.Owner, Epoch: s.Epoch, Reason: events.ReasonDrain})
 	case 1:
@@ -237,6 +247,14 @@ func TestIllegalActsAreCaught(t *testing.T) {
 			local := over
 			local.Unseen, local.Local = 0, true
 			acts["claim as local"] = takenOver(l, s.Epoch+1, stranger, local)
+		}
+		if s.Successor != "" {
+			acts["claim of what is reserved"] = claimed(l, s.Epoch+1, stranger)
+			acts["claim too early for the reserved"] = waited(claimed(l, s.Epoch+1, stranger), events.Waited{Successor: s.Successor, LastSeq: s.Last, Unseen: 59999})
+		}
+		if l.Kind == events.KindSeat {
+			acts["decline by a stranger"] = declined(l, max(s.Epoch, 1), alpha, stranger)
+			acts["claim for no handoff"] = forSaga(claimed(l, s.Epoch+1, stranger))
 		}
 		if s.Status == aggregates.LeaseFenced {
 			acts["second fence"] = fenced(l, s.Epoch, s.Owner)

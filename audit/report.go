@@ -24,6 +24,7 @@ const (
 	RuleDecode     Rule = "decode"     // this build cannot read the event
 	RuleEpoch      Rule = "epoch"      // an epoch did not rise (L2)
 	RuleClaim      Rule = "claim"      // a tenure was taken without the right to it (L3, L6)
+	RuleReserved   Rule = "reserved"   // what a handoff had reserved was taken or given up by another (design §5)
 	RuleEnded      Rule = "ended"      // something names a tenure that had ended, or never was (L8)
 	RuleFence      Rule = "fence"      // a tenure was fenced twice
 	RuleCursor     Rule = "cursor"     // a cursor went back, is lost, or rests on no tenure (D4)

@@ -112,6 +112,59 @@ func TestViolations(t *testing.T) {
 			c.Local = "d-1"
 			return inFleet(h.put(c))
 		}},
+		"a claim of what is reserved for another": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			h.put(handedOver(dev, 1, alpha, beta))
+			return inFleet(h.put(claimed(dev, 2, alpha)))
+		}},
+		"a claim before the reservation's time was up": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			h.put(handedOver(dev, 1, alpha, beta))
+			return inFleet(h.put(waited(claimed(dev, 2, alpha), events.Waited{Successor: beta, LastSeq: 2, Unseen: 9999})))
+		}},
+		"a claim that waited for another release": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			h.put(handedOver(dev, 1, alpha, beta))
+			return inFleet(h.put(waited(claimed(dev, 2, alpha), events.Waited{Successor: beta, LastSeq: 1, Unseen: 10000})))
+		}},
+		"a claim that waited for another successor": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			h.put(handedOver(dev, 1, alpha, beta))
+			return inFleet(h.put(waited(claimed(dev, 2, alpha), events.Waited{Successor: "node-1:00000000", LastSeq: 2, Unseen: 10000})))
+		}},
+		"a claim that waited for nothing": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			h.put(released(dev, 1, alpha))
+			return inFleet(h.put(waited(claimed(dev, 2, alpha), events.Waited{Successor: beta, LastSeq: 2, Unseen: 10000})))
+		}},
+		"a claim for a handoff of another": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			r := handedOver(dev, 1, alpha, beta)
+			r.Saga = "dev.2"
+			h.put(r)
+			return inFleet(h.put(forSaga(claimed(dev, 2, beta))))
+		}},
+		"a claim for a handoff over a lapsed lease": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			return inFleet(h.put(forSaga(takenOver(dev, 2, beta, over))))
+		}},
+		"a reservation declined by another": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			h.put(handedOver(dev, 1, alpha, beta))
+			return inFleet(h.put(declined(dev, 1, alpha, "node-1:00000000")))
+		}},
+		"a reservation declined after the claim": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			h.put(handedOver(dev, 1, alpha, beta))
+			h.put(forSaga(claimed(dev, 2, beta)))
+			return inFleet(h.put(declined(dev, 1, alpha, beta)))
+		}},
+		"a reservation declined twice": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			h.put(handedOver(dev, 1, alpha, beta))
+			h.put(declined(dev, 1, alpha, beta))
+			return inFleet(h.put(declined(dev, 1, alpha, beta)))
+		}},
 		"a renewal after the release": {audit.RuleEnded, func(h *history) (events.Stream, uint64) {
 			h.put(claimed(dev, 1, alpha))
 			h.put(released(dev, 1, alpha))
