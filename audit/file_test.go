@@ -153,7 +153,7 @@ func stride() int {
 	if os.Getenv("TENURE_CASES") == "full" {
 		return 1
 	}
-	return 23
+	return 61
 }
 
 // TestLineAltered proves that a change of any byte is found on its very line,
