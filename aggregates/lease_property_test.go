@@ -19,13 +19,25 @@ type registry struct {
 	fenced  bool
 	touched uint64 // sequence of the lease's last event
 	dir     string // the holder's data directory, if local
+
+	released events.Incarnation // who released it last
+	promised events.Incarnation // whom it is reserved for
+	wait     time.Duration
+	saga     string
+	refused  events.Incarnation // who would not have it
 }
 
 // mayClaim says whether a claim is right, in the words of the spec.
 func (r registry) mayClaim(c aggregates.ClaimLease) bool {
 	provenLapsed := c.Known && c.Unseen >= events.LapsesAfter(c.TTL)
 	provenDead := c.DeadLocal != "" && r.dir == c.DeadLocal && r.holder != c.Owner
-	return r.holder == "" || provenLapsed || provenDead
+	if c.Saga != "" && (r.holder != "" || r.promised != c.Owner || r.saga != c.Saga) {
+		return false
+	}
+	if r.holder == "" {
+		return r.promised == "" || r.promised == c.Owner || c.Known && c.Unseen >= r.wait
+	}
+	return provenLapsed || provenDead
 }
 
 func anyLeaseCommand(epochs uint64) *rapid.Generator[aggregates.LeaseCommand] {
@@ -33,17 +45,22 @@ func anyLeaseCommand(epochs uint64) *rapid.Generator[aggregates.LeaseCommand] {
 		owner := rapid.SampledFrom([]events.Incarnation{alpha, alpha2, beta}).Draw(t, "owner")
 		epoch := rapid.Uint64Range(max(epochs, 2)-2, epochs+1).Draw(t, "epoch")
 		dir := rapid.SampledFrom([]string{"", "d-1", "d-2"}).Draw(t, "dir")
-		switch rapid.IntRange(0, 5).Draw(t, "command") {
+		saga := rapid.SampledFrom([]string{"", "dev.1", "dev.2"}).Draw(t, "saga")
+		switch rapid.IntRange(0, 8).Draw(t, "command") {
 		case 0:
 			return fence(epoch)
+		case 6:
+			return decline(epoch, owner)
+		case 7:
+			return handOver(epoch, owner, rapid.SampledFrom([]events.Incarnation{alpha, alpha2, beta}).Draw(t, "successor"), saga)
 		case 1, 2:
 			return renew(epoch, owner)
 		case 3:
 			return release(epoch, owner)
 		default:
 			return aggregates.ClaimLease{
-				Lease: dev, Owner: owner, TTL: ttl, Protocol: 4, Local: dir, DeadLocal: dir, Known: rapid.Bool().Draw(t, "known"),
-				Unseen: rapid.SampledFrom([]time.Duration{0, ttl, lapsed - 1, lapsed, time.Hour}).Draw(t, "unseen"),
+				Lease: dev, Owner: owner, TTL: ttl, Protocol: 4, Local: dir, DeadLocal: dir, Saga: saga, Known: rapid.Bool().Draw(t, "known"),
+				Unseen: rapid.SampledFrom([]time.Duration{0, reservation - 1, reservation, ttl, lapsed - 1, lapsed, time.Hour}).Draw(t, "unseen"),
 			}
 		}
 	})
@@ -112,6 +129,8 @@ func (r registry) allows(cmd aggregates.LeaseCommand) bool {
 		return r.holder == c.Owner && r.epoch == c.Epoch
 	case aggregates.FenceLease:
 		return r.holder != "" && r.epoch == c.Epoch && !r.fenced
+	case aggregates.DeclineLease:
+		return r.holder == "" && r.epoch == c.Epoch && r.promised == c.By
 	}
 	return false
 }
@@ -124,9 +143,18 @@ func (r *registry) apply(seq uint64, e events.Event) {
 		if o := e.Over; (o != nil) != (r.holder != "") || (o != nil && (o.Epoch != r.epoch || o.Owner != r.holder || o.LastSeq != last)) {
 			panic("a claim carries evidence exactly when it takes a tenure over, and about that one")
 		}
+		passedOver := r.promised != "" && r.promised != e.Owner
+		if w := e.Waited; (w != nil) != passedOver || (w != nil && (w.Successor != r.promised || w.LastSeq != last || w.Unseen.Duration() < r.wait)) {
+			panic("a claim carries evidence exactly when it passes a reservation over, and about that one")
+		}
 		*r = registry{holder: e.Owner, epoch: e.Epoch, touched: seq, dir: e.Local}
 	case events.LeaseReleased:
-		*r = registry{epoch: r.epoch, touched: seq}
+		*r = registry{epoch: r.epoch, touched: seq, released: e.Owner, promised: e.Successor, wait: e.ReservedFor.Duration(), saga: e.Saga}
+	case events.LeaseDeclined:
+		if e.Owner != r.released || e.By != r.promised {
+			panic("a decline names the reservation that it ends")
+		}
+		*r = registry{epoch: r.epoch, touched: seq, released: r.released, refused: e.By}
 	case events.LeaseFenced:
 		r.fenced = true
 	}

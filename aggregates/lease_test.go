@@ -86,13 +86,21 @@ const (
 	held
 	ended
 	fencedTwice
+	reserved
+	notReserved
 )
 
 func refusalOf(err error) refusal {
 	var h *aggregates.HeldError
 	var e *aggregates.EndedError
 	var f *aggregates.FencedTwiceError
+	var r *aggregates.ReservedError
+	var n *aggregates.NotReservedError
 	switch {
+	case errors.As(err, &r):
+		return reserved
+	case errors.As(err, &n):
+		return notReserved
 	case errors.As(err, &h):
 		return held
 	case errors.As(err, &e):

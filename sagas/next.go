@@ -14,7 +14,8 @@ type Node struct {
 }
 
 // Effect is something that a node is to do. Each may be asked for again, and
-// late: its command tells whether it still counts.
+// late: its command tells whether it still counts. What names an Epoch is for
+// that tenure of the source, and is not to be run under any other.
 type Effect interface{ effect() }
 
 // Warm: bring what carries no identity (memory so far, binaries, checks), then
@@ -27,16 +28,23 @@ type Warm struct {
 // Quiesce: put Hold on the seat's mailbox, wait for the turn in flight, then
 // MarkQuiesced. Take nothing down.
 type Quiesce struct {
-	Saga string
-	Hold string
+	Saga  string
+	Epoch uint64
+	Hold  string
 }
 
 // Flush: take the seat's stages down and flush its memory, then MarkFlushed. A
 // teardown that cannot be proven keeps the lease (H6).
-type Flush struct{ Saga string }
+type Flush struct {
+	Saga  string
+	Epoch uint64
+}
 
 // Release: ReleaseForHandoff, in one atomic batch.
-type Release struct{ Saga string }
+type Release struct {
+	Saga  string
+	Epoch uint64
+}
 
 // Claim: claim the seat, naming Saga, and establish it: hydrate what came since
 // the warming, start the children.
@@ -65,6 +73,7 @@ type Unhold struct {
 // plainly. The seat is not to go on here under this tenure.
 type GiveUp struct {
 	Saga   string
+	Epoch  uint64
 	Reason events.Reason
 }
 
@@ -124,11 +133,11 @@ func (s Handoff) work(n Node) []Effect {
 	case n.Self == s.To && step == events.StepRequested:
 		return []Effect{Warm{id, s.Patience.Total()}}
 	case n.Self == s.From && step == events.StepWarmed:
-		return []Effect{Quiesce{id, HoldOf(s.Number)}}
+		return []Effect{Quiesce{id, s.Epoch, HoldOf(s.Number)}}
 	case n.Self == s.From && step == events.StepQuiesced:
-		return []Effect{Flush{id}}
+		return []Effect{Flush{id, s.Epoch}}
 	case n.Self == s.From && step == events.StepFlushed:
-		return []Effect{Release{id}}
+		return []Effect{Release{id, s.Epoch}}
 	case n.Self == s.To && step == events.StepReleased:
 		return []Effect{Claim{id}}
 	case n.Self == s.To && step == events.StepEstablished:
@@ -161,7 +170,7 @@ func (s Handoff) leftovers(self events.Incarnation) []Effect {
 	case self != s.From || s.sourceOver():
 		return nil
 	case s.TornDown():
-		return []Effect{GiveUp{s.ID(), s.Reason.Released()}}
+		return []Effect{GiveUp{s.ID(), s.Epoch, s.Reason.Released()}}
 	default:
 		return []Effect{Unhold{s.Handle, s.Number}}
 	}
