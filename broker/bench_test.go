@@ -28,6 +28,7 @@ func BenchmarkWrites(b *testing.B) {
 			defer nc.Close()
 			b.Run("publish", func(b *testing.B) {
 				var n atomic.Int64
+				b.SetParallelism(8)
 				b.RunParallel(func(pb *testing.PB) {
 					for pb.Next() {
 						if _, err := nc.Request(subjects.Host(fmt.Sprintf("p%d", n.Add(1))), nil, nats.DefaultTimeout); err != nil {
@@ -40,6 +41,7 @@ func BenchmarkWrites(b *testing.B) {
 			b.Run("claim", func(b *testing.B) {
 				var n atomic.Int64
 				id := run.Add(1)
+				b.SetParallelism(8)
 				b.RunParallel(func(pb *testing.PB) {
 					for pb.Next() {
 						lease := events.SeatLease(fmt.Sprintf("c%d-%d", id, n.Add(1)))
@@ -70,10 +72,11 @@ func BenchmarkWrites(b *testing.B) {
 				}
 				b.ReportMetric(float64(b.N*500)/b.Elapsed().Seconds(), "renewals/s")
 			})
-			b.Run("leader-read", func(b *testing.B) {
+			b.Run("family-read", func(b *testing.B) {
+				b.SetParallelism(8)
 				b.RunParallel(func(pb *testing.PB) {
 					for pb.Next() {
-						if _, err := store.Stream(events.StreamFleet).Last(b.Context(), subjects.Families(events.KindSeat)); err != nil {
+						if _, err := store.Stream(events.StreamFleet).Last(b.Context(), subjects.Family(events.SeatLease("c1-1"))); err != nil {
 							b.Fatal(err)
 						}
 					}

@@ -75,7 +75,7 @@ func (f *Faults) DropWrite(st events.Stream, filter string, n int) {
 func (f *Faults) LandLate(st events.Stream, filter string, n int, d time.Duration) {
 	f.add(&fault{stream: st, filter: filter, times: n, strike: func(_ context.Context, store func() (uint64, error)) (uint64, error) {
 		f.late.Go(func() {
-			time.Sleep(d)
+			wait(context.Background(), d)
 			_, _ = store()
 		})
 		return 0, errAnswerLost

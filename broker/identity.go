@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seat-tenure/tenure/events"
@@ -16,6 +17,8 @@ import (
 const (
 	// MarkEvery is how often a running node marks the streams; a boot does too.
 	MarkEvery = time.Hour
+	// markTries bounds how often one marker is tried for.
+	markTries = 5
 	// markerWalk bounds how many entries of a marker subject one check reads.
 	markerWalk = 10_000
 )
@@ -44,11 +47,7 @@ func (k Marks) Mark(ctx context.Context) (map[events.Stream]Identity, error) {
 		if s.stream == events.StreamFleet {
 			continue
 		}
-		w, err := k.write(k.Store.Subjects().FleetLog(), marked)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := k.append(ctx, events.StreamFleet, w); err != nil {
+		if err := k.record(ctx, marked); err != nil {
 			return nil, fmt.Errorf("record the marker of %s: %w", s.stream, err)
 		}
 	}
@@ -72,8 +71,18 @@ func (k Marks) Run(ctx context.Context, failed func(error)) error {
 	}
 }
 
-// mark puts one marker into one stream.
-func (k Marks) mark(ctx context.Context, s settings) (Identity, events.StreamMarked, error) {
+// mark puts one marker into one stream. A try of unknown outcome is followed by
+// another marker: two are as good as one.
+func (k Marks) mark(ctx context.Context, s settings) (id Identity, marked events.StreamMarked, err error) {
+	for range markTries {
+		if id, marked, err = k.markOnce(ctx, s); err == nil || !wait(ctx, settlePauseMax) {
+			break
+		}
+	}
+	return id, marked, err
+}
+
+func (k Marks) markOnce(ctx context.Context, s settings) (Identity, events.StreamMarked, error) {
 	info, err := k.Store.Stream(s.stream).Info(ctx)
 	if err != nil {
 		return Identity{}, events.StreamMarked{}, err
@@ -81,54 +90,34 @@ func (k Marks) mark(ctx context.Context, s settings) (Identity, events.StreamMar
 	id := identityOf(info.CreatedAt)
 	id.MarkerID = token()
 	marked := events.StreamMarked{Stream: s.stream, Marker: id.MarkerID, CreatedAt: id.CreatedAt}
-	w, err := k.write(markerSubject(k.Store.Subjects(), s, id.MarkerID), marked)
-	if err != nil {
-		return Identity{}, events.StreamMarked{}, err
-	}
-	id.MarkerSeq, err = k.append(ctx, s.stream, w)
+	id.MarkerSeq, err = k.append(ctx, s.stream, s.markers(id.MarkerID), marked)
 	return id, marked, err
 }
 
-// write encodes a marker for the subject it is to stand under.
-func (k Marks) write(subject string, marked events.StreamMarked) (events.Write, error) {
+// append encodes a marker for the subject it is to stand under, and stores it.
+func (k Marks) append(ctx context.Context, st events.Stream, subject string, marked events.StreamMarked) (uint64, error) {
 	meta := events.Meta{ID: token(), Source: k.Source, Time: time.Now(), Command: token()}
 	w, err := events.Encode(k.Store.Subjects(), meta, marked)
+	if err != nil {
+		return 0, err
+	}
 	w.Subject = subject
-	return w, err
+	return k.Store.Stream(st).Append(ctx, w)
 }
 
-// append tries a few times. A marker of unknown outcome may stand twice, which
-// is as good.
-func (k Marks) append(ctx context.Context, st events.Stream, w events.Write) (seq uint64, err error) {
-	for range 5 {
-		if seq, err = k.Store.Stream(st).Append(ctx, w); err == nil || !wait(ctx, settlePauseMax) {
+// record tells FLEET of another stream's marker.
+func (k Marks) record(ctx context.Context, marked events.StreamMarked) (err error) {
+	for range markTries {
+		if _, err = k.append(ctx, events.StreamFleet, k.Store.Subjects().FleetLog(), marked); err == nil || !wait(ctx, settlePauseMax) {
 			break
 		}
 	}
-	return seq, err
+	return err
 }
 
-// markerSubject is where a marker stands. Where a stream keeps one message per
-// subject each marker needs one of its own: a newer marker must not remove the
-// one that a checkpoint rests on.
-func markerSubject(subjects events.Subjects, s settings, id string) string {
-	subject := subjects.Marker(s.stream, id)
-	if s.perSubj == 1 && !s.once {
-		subject += "." + id
-	}
-	return subject
-}
-
-// markerFilter covers the markers of a stream.
-func markerFilter(s settings) string {
-	switch {
-	case s.stream == events.StreamFleet:
-		return s.prefix + "." + s.token + ".log"
-	case s.perSubj == 1:
-		return s.prefix + "." + s.token + "._log.*"
-	default:
-		return s.prefix + "." + s.token + "._log"
-	}
+// markers is where the marker with that id stands; "*" for the filter of all.
+func (s settings) markers(id string) string {
+	return s.prefix + "." + s.token + "." + strings.Replace(s.marker, "%s", id, 1)
 }
 
 func token() string {
@@ -270,7 +259,7 @@ func noForeign(ctx context.Context, s Stream, filter string, from, upTo uint64, 
 func markerFilterOf(store Store, st events.Stream) string {
 	for _, s := range streams(store.Subjects().Prefix()) {
 		if s.stream == st {
-			return markerFilter(s)
+			return s.markers("*")
 		}
 	}
 	panic(fmt.Sprintf("broker: no stream %q", st))

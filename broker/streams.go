@@ -32,6 +32,7 @@ type settings struct {
 	stream  events.Stream
 	prefix  string
 	token   string        // second token of its subjects
+	marker  string        // where its markers stand below that, %s for the id
 	wake    string        // token under which it republishes headers, "" for none
 	perSubj int64         // messages kept per subject, -1 for all
 	once    bool          // a subject's first message stays, a second is refused
@@ -41,14 +42,18 @@ type settings struct {
 }
 
 // streams lists the settings of a fleet's streams.
+//
+// Where a stream keeps one message per subject, each marker needs a subject of
+// its own: a newer one must not remove the one that a checkpoint rests on. In
+// CURSOR it has a token more than cursors have, so that no filter takes it for one.
 func streams(prefix string) []settings {
 	all := []settings{
-		{stream: events.StreamFleet, token: "fleet", perSubj: -1, batches: true, noDel: true},
-		{stream: events.StreamMail, token: "agent", wake: "wake", perSubj: -1},
-		{stream: events.StreamCursor, token: "cursor", perSubj: 1, batches: true, noDel: true},
-		{stream: events.StreamWork, token: "work", perSubj: 1, once: true, maxAge: 7 * 24 * time.Hour, batches: true, noDel: true},
-		{stream: events.StreamMemory, token: "memory", perSubj: 1, batches: true, noDel: true},
-		{stream: events.StreamDead, token: "dead", perSubj: 1, once: true, maxAge: 90 * 24 * time.Hour},
+		{stream: events.StreamFleet, token: "fleet", marker: "log", perSubj: -1, batches: true, noDel: true},
+		{stream: events.StreamMail, token: "agent", marker: "_log", wake: "wake", perSubj: -1},
+		{stream: events.StreamCursor, token: "cursor", marker: "_log.%s.marker", perSubj: 1, batches: true, noDel: true},
+		{stream: events.StreamWork, token: "work", marker: "_log.%s", perSubj: 1, once: true, maxAge: 7 * 24 * time.Hour, batches: true, noDel: true},
+		{stream: events.StreamMemory, token: "memory", marker: "_log.%s", perSubj: 1, batches: true, noDel: true},
+		{stream: events.StreamDead, token: "dead", marker: "_log.%s", perSubj: 1, once: true, maxAge: 90 * 24 * time.Hour},
 	}
 	for i := range all {
 		all[i].prefix = prefix
