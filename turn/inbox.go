@@ -9,6 +9,7 @@ import (
 	"github.com/seat-tenure/tenure/aggregates"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/sagas"
 )
 
 // Mail reads a seat's mail from the stream's leader. Nothing it does settles
@@ -38,10 +39,10 @@ const (
 var errDetached = errors.New("the seat lets go of its inbox")
 
 // inbox reads one seat's mail, alone and serially, for one tenure. Its loop
-// owns every field but the channels.
+// owns every field but the gate and the channels.
 //
-// wake, resume and quiesce carry no data, have one slot and are never closed;
-// done is closed by the loop when it ends.
+// wake and quiesce carry no data, have one slot and are never closed; done is
+// closed by the loop when it ends.
 type inbox struct {
 	worker *Worker
 	mail   Mail
@@ -49,15 +50,15 @@ type inbox struct {
 	box    events.Mailbox
 	log    *slog.Logger
 
-	wake, resume, quiesce chan struct{}
-	done                  chan struct{}
-	end                   context.CancelCauseFunc
-	unsubscribe           func()
+	gate          *gate
+	wake, quiesce chan struct{}
+	done          chan struct{}
+	end           context.CancelCauseFunc
+	unsubscribe   func()
 
 	due     map[uint64]time.Time // open messages and when they are tried again
 	caught  bool                 // the last read found nothing newer
 	woken   bool                 // by a wake-up, since caught
-	held    bool                 // deferred: nothing is read until resume (D1)
 	full    bool                 // said already that the cursor is full
 	purged  uint64
 	settled int // since the last purge
@@ -76,29 +77,42 @@ func (b *inbox) run(ctx context.Context) {
 			return
 		default:
 		}
-		if b.held {
-			if !b.wait(ctx, 0) {
+		shut, change := b.gate.shut()
+		if shut { // deferred, or held: nothing is read (D1)
+			if !b.wait(ctx, 0, change) {
 				return
 			}
 			continue
 		}
-		msg, pause, err := b.next(ctx)
-		switch {
-		case err == nil:
-			b.woken = false
-			if !b.process(ctx, msg) {
-				return
-			}
-		case errors.Is(err, errNothing):
-			if !b.idle(ctx) || !b.wait(ctx, pause) {
-				return
-			}
-		default:
-			b.log.Warn(logMailUnread, keyErr, err)
-			if !b.wait(ctx, readAgain) {
-				return
-			}
+		// What happens to the gate meanwhile is seen by the next step: change is
+		// closed by now, for the step itself went through the gate.
+		pause, on := b.step(ctx)
+		if !on || pause != noPause && !b.wait(ctx, pause, nil) {
+			return
 		}
+	}
+}
+
+// noPause says that the next step follows at once.
+const noPause = -1
+
+// step does one thing and says how long to wait before the next, 0 for as long
+// as nothing happens, and whether the inbox may go on.
+func (b *inbox) step(ctx context.Context) (pause time.Duration, on bool) {
+	msg, pause, err := b.next(ctx)
+	var fenced *aggregates.FencedError
+	switch {
+	case errors.As(err, &fenced):
+		b.log.Warn(logFenced, keyErr, err)
+		return noPause, false
+	case err == nil:
+		b.woken = false
+		return b.process(ctx, msg)
+	case errors.Is(err, errNothing):
+		return pause, b.idle(ctx)
+	default:
+		b.log.Warn(logMailUnread, keyErr, err)
+		return readAgain, b.sameMail(ctx)
 	}
 }
 
@@ -151,7 +165,7 @@ func (b *inbox) open(ctx context.Context, seq uint64) (events.Message, time.Dura
 	}
 	if err == nil || errors.Is(err, events.ErrNotFound) {
 		if err := b.worker.Cursors.Check(ctx, b.m, b.box); err != nil {
-			return msg, 0, err
+			return msg, 0, err // not gone: another stream, or not answered
 		}
 		b.log.Warn(logMailGone, "mail_seq", seq)
 		if err := b.worker.Cursors.Settle(ctx, b.m, b.box, []uint64{seq}, nil); err != nil {
@@ -162,8 +176,12 @@ func (b *inbox) open(ctx context.Context, seq uint64) (events.Message, time.Dura
 	return msg, 0, err
 }
 
-// process works on one message and says whether the inbox may go on.
-func (b *inbox) process(ctx context.Context, msg events.Message) bool {
+// process works on one message; it answers as step does.
+func (b *inbox) process(ctx context.Context, msg events.Message) (pause time.Duration, on bool) {
+	if !b.gate.enter() {
+		return noPause, true // held since it was read; it is read again
+	}
+	defer b.gate.leave()
 	v := b.worker.handle(ctx, b.m, b.box, msg)
 	if errors.Is(v.alive, ErrChildrenAlive) {
 		b.alive = v.alive
@@ -177,11 +195,13 @@ func (b *inbox) process(ctx context.Context, msg events.Message) bool {
 	case nakked:
 		b.due[msg.Seq] = time.Now().Add(backoff(v.attempts))
 	case deferred:
-		b.held = true
+		b.hold()
+	case postponed:
+		return readAgain, b.sameMail(ctx) // what could not be recorded may come from another stream
 	case ended:
-		return false
+		return noPause, false
 	}
-	return true
+	return noPause, true
 }
 
 // idle runs once nothing is due and nothing newer was found: the time to purge,
@@ -189,15 +209,27 @@ func (b *inbox) process(ctx context.Context, msg events.Message) bool {
 func (b *inbox) idle(ctx context.Context) bool {
 	if b.woken {
 		b.woken = false
-		if err := b.worker.Cursors.Check(ctx, b.m, b.box); err != nil && !errors.Is(err, events.ErrUnavailable) && ctx.Err() == nil {
-			b.log.Error(logMailSwapped, keyErr, err,
-				"do", "nothing was skipped or purged: put the old MAIL stream back, or retire the mailbox")
-			b.worker.Swapped(b.m.Tenure.Lease.ID, err)
+		if !b.sameMail(ctx) {
 			return false
 		}
+		b.settled = max(b.settled, 1) // what woke it may be settled mail that a predecessor left
 	}
 	b.purge(ctx)
 	return true
+}
+
+// sameMail raises the alarm and says false when MAIL is not the stream that this
+// cursor belongs to (design §10, schedule 10). Where that cannot be told now it
+// says true: nothing is settled or purged on the strength of it.
+func (b *inbox) sameMail(ctx context.Context) bool {
+	err := b.worker.Cursors.Check(ctx, b.m, b.box)
+	if err == nil || errors.Is(err, events.ErrUnavailable) || ctx.Err() != nil {
+		return true
+	}
+	b.log.Error(logMailSwapped, keyErr, err,
+		"do", "nothing was skipped or purged: put the old MAIL stream back, or retire the mailbox")
+	b.worker.Swapped(b.m.Tenure.Lease.ID, err)
+	return false
 }
 
 // purge removes settled mail while it is fresh: late and scattered it would
@@ -229,9 +261,9 @@ func (b *inbox) atBound() bool {
 	return full
 }
 
-// wait blocks until something can have changed, or for that long; 0 is for as
-// long as it takes. It reports false when the inbox is to stop.
-func (b *inbox) wait(ctx context.Context, pause time.Duration) bool {
+// wait blocks until something can have changed, or change was closed, or for that
+// long; 0 is for as long as it takes. It reports false when the inbox is to stop.
+func (b *inbox) wait(ctx context.Context, pause time.Duration, change <-chan struct{}) bool {
 	var timer <-chan time.Time
 	if pause > 0 {
 		t := time.NewTimer(pause)
@@ -245,11 +277,19 @@ func (b *inbox) wait(ctx context.Context, pause time.Duration) bool {
 		return false
 	case <-b.wake:
 		b.caught, b.woken = false, true
-	case <-b.resume:
-		b.held = false
+	case <-change:
 	case <-timer:
 	}
 	return true
+}
+
+// hold stops reading until a renewal succeeds. One may have, between the refusal
+// and the hold: then its edge is past, and nobody would lift it before the next.
+func (b *inbox) hold() {
+	b.gate.take(sagas.HoldAdmission)
+	if epoch, err := b.worker.Admission.MayStart(b.m.Tenure.Lease.ID); err == nil && epoch == b.m.Tenure.Epoch {
+		b.gate.lift(sagas.HoldAdmission)
+	}
 }
 
 func (b *inbox) cursor() events.CursorSnapshot { return b.m.Cursors[b.box].CursorSnapshot }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/sagas"
 )
 
 // How long a detach waits.
@@ -45,8 +46,8 @@ func (x *Inboxes) Attach(ctx context.Context, m *commands.Mailboxes) error {
 	b := &inbox{
 		worker: x.worker, mail: x.mail, m: m, box: events.Inbox,
 		log:  x.log.With(keySeat, handle, keyEpoch, m.Tenure.Epoch),
-		wake: make(chan struct{}, 1), resume: make(chan struct{}, 1), quiesce: make(chan struct{}, 1),
-		done: make(chan struct{}),
+		gate: newGate(sagas.HoldAdmission), // until the host says that turns are admitted
+		wake: make(chan struct{}, 1), quiesce: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	var err error
 	if b.unsubscribe, err = x.mail.Subscribe(ctx, handle, b.box, func() { poke(b.wake) }); err != nil {
@@ -55,7 +56,6 @@ func (x *Inboxes) Attach(ctx context.Context, m *commands.Mailboxes) error {
 	// The inbox outlives the acquisition; Detach ends it.
 	reading, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	b.end = end
-	b.held = true // until the host says that turns are admitted
 	x.mu.Lock()
 	x.inbox[handle] = b
 	x.mu.Unlock()
@@ -68,9 +68,7 @@ func (x *Inboxes) Attach(ctx context.Context, m *commands.Mailboxes) error {
 // time, it is abandoned: its program is ended and nothing of it is settled.
 // What cannot be proven gone is an error, to be tried again (H6).
 func (x *Inboxes) Detach(ctx context.Context, handle string, finish bool) error {
-	x.mu.Lock()
-	b := x.inbox[handle]
-	x.mu.Unlock()
+	b := x.of(handle)
 	if b == nil {
 		return nil
 	}
@@ -120,10 +118,35 @@ func (x *Inboxes) Renewed(handles []string) {
 	defer x.mu.Unlock()
 	for _, handle := range handles {
 		if b := x.inbox[handle]; b != nil {
-			poke(b.resume)
+			b.gate.lift(sagas.HoldAdmission)
 		}
 	}
 	poke(x.looked)
+}
+
+// Quiesce puts a named hold on the seat's inbox and waits for the turn in flight
+// to end. The hold stays whatever it returns: the cause of ctx, when that ended
+// first, or nil, also when no inbox is attached.
+func (x *Inboxes) Quiesce(ctx context.Context, handle, hold string) error {
+	b := x.of(handle)
+	if b == nil {
+		return nil
+	}
+	b.gate.take(hold)
+	return b.gate.still(ctx)
+}
+
+// Lift replaces the holds of the seat's inbox by what fn makes of them.
+func (x *Inboxes) Lift(handle string, fn func(sagas.Holds) sagas.Holds) {
+	if b := x.of(handle); b != nil {
+		b.gate.set(fn)
+	}
+}
+
+func (x *Inboxes) of(handle string) *inbox {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.inbox[handle]
 }
 
 // Run looks for lost wake-ups, one request for the whole node at each heartbeat,

@@ -15,11 +15,23 @@ import (
 
 // Limits of what is written after a turn.
 const (
-	recordFor = 30 * time.Second
+	recordFor = 30 * time.Second // one write
+	// lastFor is the same once the inbox was told to end: all that is written after
+	// a turn together must take less than a detach waits (abandonFor), or a broker
+	// that does not answer would look like a turn that does not end.
+	lastFor = 2 * time.Second
 	// maxReply is what a completion keeps of a reply, in bytes: with its envelope
 	// it must fit the broker's payload, 1 MiB unless set otherwise.
 	maxReply = 768 << 10
 )
+
+// outlast returns a context for one write after a turn, which goes on for a
+// little when the inbox is told to end: what the ledger says stands either way.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordFor)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastFor, cancel) })
+	return writing, func() { stop(); cancel() }
+}
 
 // panicked is a turn that ended in a panic: a defect, which a re-run would meet
 // again (B1).
@@ -125,7 +137,7 @@ func (w *Worker) work(ctx context.Context, req Request) (reply Reply, reached bo
 // complete records the turn. When that fails its effects stand all the same,
 // and it is reported (K3).
 func (w *Worker) complete(ctx context.Context, m *commands.Mailboxes, c events.TurnCompleted) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordFor)
+	ctx, cancel := outlast(ctx)
 	defer cancel()
 	if err := w.Ledger.Complete(ctx, m.Tenure, c); err != nil {
 		w.Log.Error(logCompletionUnwritten, keySeat, c.Handle, keyEpoch, c.Epoch, "events", c.EventIDs, keyErr, err,
@@ -141,14 +153,12 @@ func (w *Worker) complete(ctx context.Context, m *commands.Mailboxes, c events.T
 // of ours in the ledger would stand in the way of its own.
 func (w *Worker) giveUp(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, seq uint64, c events.TurnCompleted, why events.SkipReason, cause error, v verdictOf) verdictOf {
 	ours := w.record(ctx, m, box, nil, []uint64{seq}, v)
-	if ours.then == ended || ours.then == deferred {
+	if ours.then == ended || ours.then == postponed {
 		v.then = ours.then
 		return v
 	}
 	c.Outcome, c.Why, c.Reply = events.OutcomeFailed, clip(cause.Error(), maxWhy), nil
 	w.complete(ctx, m, c)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordFor)
-	defer cancel()
 	v.then = w.skip(ctx, m, box, seq, c.EventIDs[0], why, c.Why).then
 	return v
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/seat-tenure/tenure/aggregates"
 	"github.com/seat-tenure/tenure/commands"
@@ -65,10 +66,11 @@ type Worker struct {
 type then int
 
 const (
-	acked    then = iota // settled for good
-	nakked               // to come again after a backoff, behind newer mail
-	deferred             // nothing settled; stop reading until a renewal succeeds
-	ended                // a successor has the cursor, or the inbox was told to end
+	acked     then = iota // settled for good
+	nakked                // to come again after a backoff, behind newer mail
+	deferred              // nothing settled; stop reading until a renewal succeeds
+	postponed             // nothing settled, the broker did not answer; try again soon
+	ended                 // a successor has the cursor, or the inbox was told to end
 )
 
 type verdictOf struct {
@@ -122,7 +124,7 @@ func refused(log *slog.Logger, err error) verdictOf {
 		return verdictOf{then: ended}
 	}
 	log.Warn(logAttemptUnrecorded, keyErr, err)
-	return verdictOf{then: deferred}
+	return verdictOf{then: postponed}
 }
 
 // settle records that the message is done with.
@@ -130,20 +132,52 @@ func (w *Worker) settle(ctx context.Context, m *commands.Mailboxes, box events.M
 	return w.record(ctx, m, box, []uint64{seq}, nil, verdictOf{then: acked})
 }
 
-// record writes how the message ended. The turn is over by now, so this goes on
-// when the inbox is told to end: what the ledger says stands either way.
+// record writes how the message ended. The turn is over by now and its effects
+// stand, so this is tried until it is answered: not to know that it is over
+// would run it again. When the inbox is told to end, one more try is made.
 func (w *Worker) record(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, ack, nak []uint64, v verdictOf) verdictOf {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordFor)
-	defer cancel()
-	if err := w.Cursors.Settle(ctx, m, box, ack, nak); err != nil {
-		return refused(w.Log.With(keySeat, m.Tenure.Lease.ID, keyEpoch, m.Tenure.Epoch), err)
+	log := w.Log.With(keySeat, m.Tenure.Lease.ID, keyEpoch, m.Tenure.Epoch)
+	for {
+		trying, cancel := outlast(ctx)
+		err := w.Cursors.Settle(trying, m, box, ack, nak)
+		cancel()
+		if err == nil {
+			return v
+		}
+		if then := refused(log, err).then; !unanswered(err) || !pause(ctx, readAgain) {
+			v.then = then // what the turn left behind is told on: it keeps the seat (H7)
+			return v
+		}
 	}
-	return v
+}
+
+// unanswered says whether trying again may be answered otherwise.
+func unanswered(err error) bool {
+	for _, kind := range []error{events.ErrUnknown, events.ErrUnavailable, events.ErrBusy, events.ErrConflict} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// pause lets d pass, and says false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }
 
 // skip records why no turn is run on the message any more, then settles it.
 func (w *Worker) skip(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, seq uint64, eventID string, why events.SkipReason, detail string) verdictOf {
-	if err := w.Ledger.Skipped(ctx, m.Tenure, eventID, why, detail); err != nil {
+	reporting, cancel := outlast(ctx)
+	defer cancel()
+	if err := w.Ledger.Skipped(reporting, m.Tenure, eventID, why, detail); err != nil {
 		w.Log.Warn(logSkipUnrecorded, keySeat, m.Tenure.Lease.ID, "event", eventID, keyErr, err)
 	}
 	return w.settle(ctx, m, box, seq)
@@ -164,7 +198,7 @@ func (w *Worker) park(ctx context.Context, m *commands.Mailboxes, box events.Mai
 	log := w.Log.With(keySeat, p.Handle, keyEpoch, p.Epoch, "mail_seq", msg.Seq, "event", mail.ID)
 	if err := w.Ledger.Park(ctx, m.Tenure, p); err != nil {
 		log.Warn(logParkFailed, keyErr, err)
-		return verdictOf{then: deferred}
+		return verdictOf{then: postponed}
 	}
 	log.Error(logParked, keyReason, reason, "do", "read it in the DEAD stream, mend what sent it or what runs it, and send it again")
 	if mail.ID == "" {

@@ -96,15 +96,16 @@ func agentDir(t *testing.T) string {
 	return dir
 }
 
-// openGate lets the agent of that epoch go on, waiting until it stands there.
+// openGate lets the agent of that epoch go on, whether it stands there already
+// or comes later. Opened for both ways a FIFO blocks nobody, and a writer that
+// stays keeps it open.
 func openGate(t *testing.T, dir string, epoch uint64) {
 	t.Helper()
-	f, err := os.OpenFile(gatePath(dir, epoch), os.O_WRONLY, 0)
+	f, err := os.OpenFile(gatePath(dir, epoch), os.O_RDWR, 0)
 	if err != nil {
-		t.Error(err)
-		return
+		t.Fatal(err)
 	}
-	_ = f.Close()
+	t.Cleanup(func() { _ = f.Close() })
 }
 
 // notes returns what the agents noted.

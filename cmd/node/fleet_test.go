@@ -27,8 +27,8 @@ func externalBroker(t *testing.T) (url string) {
 	return s.NodeURL()
 }
 
-// fleetNode starts one node of a fleet on that broker, with the shortest TTL.
-func fleetNode(t *testing.T, id, url, company string) *process {
+// startFleetNode starts one node of a fleet on that broker, with the shortest TTL.
+func startFleetNode(t *testing.T, id, url, company string) *process {
 	t.Helper()
 	return startNode(t, "run", "--node-id", id, "--data-dir", t.TempDir(), "--api-listen", "127.0.0.1:0",
 		"--stream-type", "external", "--stream-urls", url, "--coordination-type", "embedded-kv",
@@ -44,7 +44,7 @@ func fleetNode(t *testing.T, id, url, company string) *process {
 func TestCase04StoppedPastItsTTL(t *testing.T) {
 	dir, url := agentDir(t), externalBroker(t)
 	company := gated(t, "calls", dir)
-	nodes := map[string]*process{"a": fleetNode(t, "a", url, company), "b": fleetNode(t, "b", url, company)}
+	nodes := map[string]*process{"a": startFleetNode(t, "a", url, company), "b": startFleetNode(t, "b", url, company)}
 	nodes["a"].awaitHeld(0, 1, 20*time.Second)
 	nodes["b"].awaitHeld(0, 1, 20*time.Second)
 
@@ -83,6 +83,11 @@ func TestCase04StoppedPastItsTTL(t *testing.T) {
 		t.Errorf("the stopped holder completed a turn under its old epoch")
 	}
 	// Both turns' first call is one piece of mail: the sink worked on it once.
+	second := regexp.MustCompile(fmt.Sprintf(`call 2 epoch %d answer .*\\"id\\":\\"([0-9a-f]{64})`, next)).FindStringSubmatch(all)
+	if second == nil {
+		t.Fatalf("the heir's second call has no answer:\n%s", all)
+	}
+	heir.await(10*time.Second, `msg=turn_completed seat=sink .*event=`+second[1])
 	sinks := victim.logs.count(`msg=turn_started seat=sink`) + heir.logs.count(`msg=turn_started seat=sink`)
 	if sinks != 2 {
 		t.Errorf("the sink started %d turns, want 2: one for each of the two calls", sinks)

@@ -79,8 +79,15 @@ func startNode(t *testing.T, args ...string) *process {
 // launch runs the program with args and does not wait.
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
+	return launchIn(t, "", nil, args...)
+}
+
+// launchIn is launch in a directory, with variables of its own.
+func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asTenure+"=1", "GORACE=atexit_sleep_ms=0")
+	cmd.Dir = dir
+	cmd.Env = append(append(os.Environ(), asTenure+"=1", "GORACE=atexit_sleep_ms=0"), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -72,7 +72,7 @@ func TestCase15KilledInATurn(t *testing.T) {
 	p = startNode(t, args...)
 	p.awaitHeld(0, 2, 3*time.Second)
 	p.await(10*time.Second, `msg=turn_rerun_after_unfinished_attempt .*event=job-1`)
-	go openGate(t, dir, 2)
+	openGate(t, dir, 2)
 	var got completionJSON
 	p.must(&got, "send", "worker", "--id", "job-1", "--wait", "-o", "json")
 	if c := got.Completion; c == nil || c.Epoch != "2" || c.Attempts != 2 {
