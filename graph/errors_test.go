@@ -160,6 +160,19 @@ func TestOneQueryOneSnapshot(t *testing.T) {
 	}
 }
 
+// TestReaderIsForOne: resolvers run beside each other, and the reader under them
+// is used by one at a time.
+func TestReaderIsForOne(t *testing.T) {
+	w := newWorld()
+	for i := range 100 {
+		w.add(t, events.StreamFleet, claimSeat(fmt.Sprintf("seat-%d", i), 1, nodeA))
+	}
+	got := ask(t, w, "{ seats(first: 100) { edges { node { tenures { totalCount } } } } asOf { copy } tenures { totalCount } }", nil)
+	if got.code() != "" || w.overlaps.Load() != 0 {
+		t.Errorf("%d overlaps, %.200s", w.overlaps.Load(), got.Raw)
+	}
+}
+
 // TestExpiryInLongLists: in a list of 50 the log is asked for each seat, in one
 // of 51 for none.
 func TestExpiryInLongLists(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,13 @@ func stored(t testing.TB, st events.Stream, seq uint64, e events.Event) events.M
 		t.Fatal(err)
 	}
 	return events.Message{Stream: st, Seq: seq, Subject: w.Subject, At: at, Header: w.Header, Data: w.Data}
+}
+
+// drop takes a message out of a stream, as pruning does.
+func (w *world) drop(st events.Stream, seq uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.streams[st] = slices.DeleteFunc(w.streams[st], func(m events.Message) bool { return m.Seq == seq })
 }
 
 // history is a short life of one seat in three streams.
@@ -234,6 +242,64 @@ func TestFollowersAreBounded(t *testing.T) {
 		r.Body.Close()
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestExportOfAMovingLog: a log that grows, and whose messages are replaced and
+// pruned, while it is exported gives an export that agrees with itself, and
+// FLEET holds what was there when another stream's record was read.
+func TestExportOfAMovingLog(t *testing.T) {
+	w := history(t)
+	cursor := func(seq uint64) events.Message {
+		return stored(t, events.StreamCursor, seq, events.CursorOpened{CursorBody: events.CursorBody{
+			Handle: "ada", Mailbox: events.Inbox, CursorSnapshot: events.CursorSnapshot{Epoch: 1, Owner: nodeA},
+		}})
+	}
+	marker := func(st events.Stream, seq uint64) events.Message {
+		return stored(t, st, seq, events.StreamMarked{Stream: st, Marker: fmt.Sprint("m", seq), CreatedAt: "then"})
+	}
+	w.store(events.StreamCursor, cursor(1))
+	w.beforeBounds = func(st events.Stream) {
+		if st == events.StreamWork {
+			w.store(events.StreamFleet, marker(events.StreamFleet, 4))
+		}
+	}
+	w.afterBounds = func(st events.Stream) {
+		switch st {
+		case events.StreamCursor: // the one message is replaced
+			w.drop(st, 1)
+			w.store(st, cursor(2))
+		case events.StreamWork: // it grows
+			w.store(st, marker(st, 2))
+		case events.StreamFleet: // its end is pruned, and it grows
+			w.drop(st, 4)
+			w.store(st, marker(st, 5))
+		default:
+		}
+	}
+	export := func() (bounds string) {
+		text := get(graph.New(w.deps(t)), "/events").Body.String()
+		for _, s := range read(t, text).Header().Streams {
+			bounds += fmt.Sprintf("%s %d-%d ", s.Stream, s.First, s.Last)
+		}
+		report, err := audit.Check(strings.NewReader(text))
+		if err != nil || !report.OK() {
+			t.Errorf("audit: %v %+v", err, report)
+		}
+		return bounds
+	}
+	if got, want := export(), "FLEET 1-3 CURSOR 2-2 WORK 1-1 DEAD 0-0 "; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	// Without the pruning, what came to FLEET before WORK was read is in it.
+	w = history(t)
+	w.beforeBounds = func(st events.Stream) {
+		if st == events.StreamWork {
+			w.store(events.StreamFleet, marker(events.StreamFleet, 4))
+		}
+	}
+	if got, want := export(), "FLEET 1-4 CURSOR 0-0 WORK 1-1 DEAD 0-0 "; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 // TestExportDisk: an export that cannot be collected is an error before its

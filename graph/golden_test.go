@@ -61,7 +61,8 @@ func TestQueries(t *testing.T) {
 }
 
 // TestQueryFleet holds the whole answer of /query/fleet: nodes with seats,
-// roles, labels, protocol, presence expiry and since (O1).
+// roles, labels, protocol, presence expiry and since (O1). Seat ian is removed
+// and its mailbox is being retired: it stands with the duty's node (O2).
 func TestQueryFleet(t *testing.T) {
 	got := get(graph.New(acme(t).deps(t)), "/query/fleet")
 	golden(t, "testdata/query_fleet.json", indented(t, got.Body.String()))

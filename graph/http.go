@@ -75,27 +75,29 @@ func (a *api) only(next http.HandlerFunc, methods ...string) http.HandlerFunc {
 	}
 }
 
-// recovering answers after a panic of our own code. What net/http aborts by a
-// panic goes on being aborted.
+// recovering answers after a panic of our own code.
 func (a *api) recovering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			switch panicked := recover(); panicked {
-			case nil:
-			case http.ErrAbortHandler:
-				panic(panicked)
-			default:
-				a.fail(w, r, a.code.recovered(r.Context(), panicked))
-			}
-		}()
+		defer a.rescue(w, r)
 		next.ServeHTTP(w, r)
 	})
+}
+
+// rescue is deferred. What net/http aborts by a panic goes on being aborted.
+func (a *api) rescue(w http.ResponseWriter, r *http.Request) {
+	switch panicked := recover(); panicked {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(panicked)
+	default:
+		a.fail(w, r, a.code.recovered(r.Context(), panicked))
+	}
 }
 
 // fail answers err outside of GraphQL.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := a.code.code(r.Context(), err, r.URL.Path)
-	status := http.StatusInternalServerError
+	var status int
 	switch e.Code {
 	case model.BadRequest, model.TooComplex:
 		status = http.StatusBadRequest
@@ -103,6 +105,8 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusGone
 	case model.Unavailable:
 		status = http.StatusServiceUnavailable
+	default:
+		status = http.StatusInternalServerError
 	}
 	a.refuse(w, status, e)
 }

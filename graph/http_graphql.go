@@ -9,7 +9,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -94,12 +93,7 @@ func (a *api) params(w http.ResponseWriter, r *http.Request) *graphql.RawParams 
 		})
 		return nil
 	}
-	// A deadline that stayed on the connection would end the request's context
-	// while somebody waits for a completion.
-	conn := http.NewResponseController(w)
-	_ = conn.SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = conn.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

@@ -24,7 +24,7 @@ const (
 	maxSpool        = 8 << 30
 	queryTimeout    = 30 * time.Second
 	sendTimeout     = 30 * time.Second
-	bodyTimeout     = 30 * time.Second // for a body to arrive
+	readTimeout     = 30 * time.Second // for a request to arrive with its body
 	writeTimeout    = 30 * time.Second // for one piece of an answer to be taken
 	headerTimeout   = 10 * time.Second
 	idleTimeout     = 2 * time.Minute

@@ -83,10 +83,11 @@ func seatQueryOf(filter *model.SeatFilter) (seatQuery, error) {
 		return q, nil
 	}
 	// The rows know what the log says; what a seat is takes more (see states).
-	// These states can only come from the same state of the row.
+	// The three below can only come from the same state of the row.
 	switch q.state = *filter.State; q.state {
 	case model.SeatStateHeld, model.SeatStateEstablishing, model.SeatStateRemoved:
 		q.rows.State = projections.SeatState(q.state)
+	default: // any row may be one
 	}
 	return q, nil
 }

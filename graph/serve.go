@@ -24,10 +24,11 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 		}),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout, // net/http lifts it once the body has ended
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		// No ReadTimeout and no WriteTimeout: they would end a wait of minutes.
-		// Handlers set deadlines for each body and each piece they write.
+		// No WriteTimeout: it would end a wait of minutes. Handlers set a deadline
+		// for each piece they write.
 	}
 	failed := make(chan error, 1) // one send, by the one goroutine
 	go func() { failed <- server.Serve(l) }()
@@ -42,7 +43,9 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 		cutOff()
 		_ = server.Close() // the listener is closed already; this is for connections
 	}
-	<-failed
 	requests.Wait()
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err // it failed just before it was told to stop
+	}
 	return nil
 }

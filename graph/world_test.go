@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,9 +51,14 @@ type world struct {
 	unproven map[string]time.Duration
 	notReady []string
 
-	streams map[events.Stream][]events.Message
-	first   map[events.Stream]uint64
-	readErr error
+	readers  atomic.Int32 // calls of a Reader under way
+	overlaps atomic.Int32 // how often there were two
+
+	beforeBounds func(events.Stream) // what happens to the log before it is measured
+	afterBounds  func(events.Stream) // and after
+	streams      map[events.Stream][]events.Message
+	first        map[events.Stream]uint64
+	readErr      error
 
 	logged *logBook
 }
@@ -104,7 +111,7 @@ func (w *world) View(_ context.Context, fn func(projections.Reader) error) error
 	if w.closed != nil {
 		return w.closed
 	}
-	return fn(served{projections.NewView(w.rows), w.copies})
+	return fn(served{projections.NewView(w.rows), w})
 }
 
 func (w *world) Copy(st events.Stream) projections.Copy { return w.copies[st] }
@@ -112,15 +119,21 @@ func (w *world) Copy(st events.Stream) projections.Copy { return w.copies[st] }
 // served refuses to read copies that are not to be trusted, as a store does.
 type served struct {
 	projections.View
-	copies map[events.Stream]projections.Copy
+	w *world
 }
 
 func (s served) refused(st events.Stream) error {
-	switch c := s.copies[st]; c.State {
+	if s.w.readers.Add(1) > 1 {
+		s.w.overlaps.Add(1)
+	}
+	runtime.Gosched() // whoever may come in between does
+	s.w.readers.Add(-1)
+	switch c := s.w.copies[st]; c.State {
 	case projections.CopyRebuilding, projections.CopyOutOfService:
 		return &projections.NotServedError{Stream: st, State: c.State, Why: c.Why}
+	default:
+		return nil
 	}
-	return nil
 }
 
 func (s served) AsOf() (projections.AsOf, error) {
@@ -234,6 +247,12 @@ func (w *world) store(st events.Stream, ms ...events.Message) {
 }
 
 func (w *world) Bounds(_ context.Context, st events.Stream) (graph.Bounds, error) {
+	if w.beforeBounds != nil {
+		w.beforeBounds(st)
+	}
+	if w.afterBounds != nil {
+		defer w.afterBounds(st)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := graph.Bounds{CreatedAt: start, First: max(w.first[st], 1)}
