@@ -32,10 +32,13 @@ func (c *Clock) Pause() {
 	c.stopped = now
 }
 
-// Resume lets them run on from where they stopped.
+// Resume lets them run on from where they stopped, if they did.
 func (c *Clock) Resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.stopped.IsZero() {
+		return
+	}
 	c.behind = clock.FromTime().Raw - c.stopped.Raw
 	c.stopped = clock.Instant{}
 }

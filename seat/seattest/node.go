@@ -23,6 +23,8 @@ type Config struct {
 	Stages func(*Node) []seat.Stage
 	// Renewed is told what the host tells of renewed seats.
 	Renewed func(handles []string)
+	// Leases wraps what the host writes leases with.
+	Leases func(seat.Leases) seat.Leases
 	// Store wraps what the node sees of the broker.
 	Store func(broker.Store) broker.Store
 	// Reuse boots the node as that incarnation, else a new one.
@@ -112,6 +114,9 @@ func (f *Fleet) host(n *Node, cfg Config) *seat.Host {
 	}
 	if cfg.Renewed != nil {
 		d.Renewed = cfg.Renewed
+	}
+	if cfg.Leases != nil {
+		d.Leases = cfg.Leases(n.Shell)
 	}
 	if cfg.Stages != nil {
 		d.Stages = cfg.Stages(n)
