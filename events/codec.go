@@ -48,6 +48,10 @@ func makeRegistry() map[string]spec {
 	company := func(*CompanyApplied, target) {}
 	r := map[string]spec{
 		NameSeatEstablished:   {1, famHost, decodeAs(func(e *SeatEstablished, t target) { e.Handle = t.handle })},
+		NameSeatPaused:        {1, famHost, decodeAs(func(e *SeatPaused, t target) { e.Handle = t.handle })},
+		NameSeatResumed:       {1, famHost, decodeAs(func(e *SeatResumed, t target) { e.Handle = t.handle })},
+		NameSeatUnproven:      {1, famHost, decodeAs(func(e *SeatUnproven, t target) { e.Handle = t.handle })},
+		NameSeatProven:        {1, famHost, decodeAs(func(e *SeatProven, t target) { e.Handle = t.handle })},
 		NameTriggerSkipped:    {1, famHost, decodeAs(func(e *TriggerSkipped, t target) { e.Handle = t.handle })},
 		NameMailboxRegistered: {1, famMailbox, decodeAs(func(e *MailboxRegistered, t target) { e.Handle = t.handle })},
 		NameStreamMarked:      {1, famLog, decodeAs(nowhere)},
@@ -59,6 +63,7 @@ func makeRegistry() map[string]spec {
 		NameTurnCompleted:     {1, famWork, then(decodeAs(func(e *TurnCompleted, t target) { e.Handle = t.handle }), underOwnDigest)},
 		NameMailParked:        {1, famDead, then(decodeAs(func(e *MailParked, t target) { e.Handle = t.handle }), underOwnKey)},
 		NameSeatDeclined:      {1, famLease, onLease(KindSeat, false, decodeAs(func(e *LeaseDeclined, t target) { e.Lease = t.lease }))},
+		NameNodeReported:      {1, famLease, onLease(KindNode, false, decodeAs(func(e *NodeReported, t target) { e.Lease = t.lease }))},
 		NameHandoffRequested:  {1, famHandoff, decodeAs(func(e *HandoffRequested, t target) { e.place(t) })},
 		NameHandoffWarmed:     {1, famHandoff, decodeAs(func(e *HandoffWarmed, t target) { e.place(t) })},
 		NameHandoffQuiesced:   {1, famHandoff, decodeAs(func(e *HandoffQuiesced, t target) { e.place(t) })},

@@ -47,6 +47,22 @@ func makeExamples() map[string]example {
 		events.NameSeatEstablished: {
 			events.SeatEstablished{Handle: "dev-2", Epoch: 7, Owner: alpha},
 			events.SeatEstablished{Handle: "a", Epoch: 1, Owner: alpha}},
+		events.NameSeatPaused: {
+			events.SeatPaused{Handle: "dev-2", By: "ops@acme.example", Reason: "Prüfung & <review>", StopTurn: true},
+			events.SeatPaused{Handle: "a", By: "o", Reason: "r"}},
+		events.NameSeatResumed: {
+			events.SeatResumed{Handle: "dev-2", By: "ops@acme.example", Reason: "reviewed"},
+			events.SeatResumed{Handle: "a", By: "o", Reason: "r"}},
+		events.NameSeatUnproven: {
+			events.SeatUnproven{Handle: "dev-2", Epoch: 7, Owner: alpha, Since: time.Date(2026, 3, 4, 5, 1, 2, 345000000, time.UTC)},
+			events.SeatUnproven{Handle: "a", Epoch: 1, Owner: alpha}},
+		events.NameSeatProven: {
+			events.SeatProven{Handle: "dev-2", Epoch: 7, Owner: alpha},
+			events.SeatProven{Handle: "a", Epoch: 1, Owner: alpha}},
+		events.NameNodeReported: {
+			events.NodeReported{Lease: events.NodeLease("node-1"), Epoch: 7, Owner: beta, Local: "d-1", Node: events.NodeFacts{
+				Roles: []string{"seats", "data"}, Labels: map[string]string{"zone": "a"}, Draining: true, Cordoned: true, Withdrawn: true, SeatsHeld: new(2000)}},
+			events.NodeReported{Lease: events.NodeLease("a"), Epoch: 1, Owner: alpha}},
 		events.NameTriggerSkipped: {
 			events.TriggerSkipped{Handle: "dev-2", Epoch: 7, Owner: alpha, EventID: "mail/17", Why: events.SkipBrokeOutside, Detail: "exit status 2"},
 			events.TriggerSkipped{Handle: "a", Epoch: 1, Owner: alpha, EventID: "x", Why: events.SkipCompleted}},

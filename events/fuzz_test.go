@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -89,7 +90,7 @@ func anyEvent() *rapid.Generator[events.Event] {
 		text := rapid.StringN(1, 20, -1).Draw(t, "text")
 		lease := events.Lease{Kind: rapid.SampledFrom([]events.LeaseKind{events.KindSeat, events.KindNode, events.KindWorker}).Draw(t, "kind"), ID: handle}
 		mail := events.StreamIdentity{CreatedAt: text, MarkerSeq: epoch, MarkerID: text}
-		switch rapid.IntRange(0, 7).Draw(t, "what") {
+		switch rapid.IntRange(0, 10).Draw(t, "what") {
 		case 0:
 			claim := events.LeaseClaimed{Lease: lease, Epoch: epoch, Owner: owner, TTL: events.Millis(rapid.Int64Min(1).Draw(t, "ttl")), Local: text,
 				Protocol: rapid.Int().Draw(t, "protocol")}
@@ -117,6 +118,17 @@ func anyEvent() *rapid.Generator[events.Event] {
 			}
 			return events.CursorAttempted{CursorBody: body}
 		case 6:
+			node := events.NodeFacts{Roles: []string{text}, Draining: rapid.Bool().Draw(t, "draining"), Cordoned: rapid.Bool().Draw(t, "cordoned"),
+				Withdrawn: rapid.Bool().Draw(t, "withdrawn")}
+			if rapid.Bool().Draw(t, "counted") {
+				node.SeatsHeld = new(rapid.IntMin(0).Draw(t, "held"))
+			}
+			return events.NodeReported{Lease: events.NodeLease(handle), Epoch: epoch, Owner: owner, Local: text, Node: node}
+		case 7:
+			return events.SeatPaused{Handle: handle, By: text, Reason: text, StopTurn: rapid.Bool().Draw(t, "stop")}
+		case 8:
+			return events.SeatUnproven{Handle: handle, Epoch: epoch, Owner: owner, Since: time.Unix(rapid.Int64Range(0, 1<<35).Draw(t, "since"), 0).UTC()}
+		case 9:
 			return events.TurnCompleted{Handle: handle, EventID: text, EventIDs: []string{text}, WorkKey: text, Epoch: epoch, Owner: owner, Outcome: events.Outcome(text), Attempts: 1}
 		default:
 			return events.MailParked{Handle: handle, Mailbox: events.Inbox, EventID: rapid.String().Draw(t, "id"), MailSeq: epoch, Mail: mail, Epoch: epoch, Owner: owner,

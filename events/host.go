@@ -1,9 +1,48 @@
 package events
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // SeatEstablished: the acquire hook returned and the seat admits turns (H2).
 type SeatEstablished struct {
+	Handle string      `json:"-"`
+	Epoch  uint64      `json:"epoch"`
+	Owner  Incarnation `json:"owner"`
+	Kept
+}
+
+// SeatPaused: the seat starts no turn until it is resumed, by an operator's
+// hand. It rests on no tenure and stays when the seat moves (H3).
+type SeatPaused struct {
+	Handle   string `json:"-"`
+	By       string `json:"by"`
+	Reason   string `json:"reason"`
+	StopTurn bool   `json:"stop_turn,omitempty"` // the turn in flight is to stop, too
+	Kept
+}
+
+// SeatResumed ends a pause.
+type SeatResumed struct {
+	Handle string `json:"-"`
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+	Kept
+}
+
+// SeatUnproven: the seat's teardown failed, so its holder keeps the lease and
+// tries again (H6). It lasts until SeatProven, or until the tenure ends.
+type SeatUnproven struct {
+	Handle string      `json:"-"`
+	Epoch  uint64      `json:"epoch"`
+	Owner  Incarnation `json:"owner"`
+	Since  time.Time   `json:"since,omitzero"` // the holder's wall clock, for people (O3)
+	Kept
+}
+
+// SeatProven: the teardown succeeded at last; the release follows.
+type SeatProven struct {
 	Handle string      `json:"-"`
 	Epoch  uint64      `json:"epoch"`
 	Owner  Incarnation `json:"owner"`
@@ -49,11 +88,26 @@ type StreamMarked struct {
 }
 
 func (SeatEstablished) event()   {}
+func (SeatPaused) event()        {}
+func (SeatResumed) event()       {}
+func (SeatUnproven) event()      {}
+func (SeatProven) event()        {}
 func (TriggerSkipped) event()    {}
 func (MailboxRegistered) event() {}
 func (StreamMarked) event()      {}
 
 func (e SeatEstablished) validate() error { return tenure(e.Epoch, e.Owner) }
+
+func (e SeatPaused) validate() error {
+	return errors.Join(present("by", e.By), present("reason", e.Reason))
+}
+
+func (e SeatResumed) validate() error {
+	return errors.Join(present("by", e.By), present("reason", e.Reason))
+}
+
+func (e SeatUnproven) validate() error { return tenure(e.Epoch, e.Owner) }
+func (e SeatProven) validate() error   { return tenure(e.Epoch, e.Owner) }
 
 func (e TriggerSkipped) validate() error {
 	return errors.Join(tenure(e.Epoch, e.Owner), present("event_id", e.EventID), present("why", string(e.Why)))

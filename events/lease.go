@@ -2,6 +2,7 @@ package events
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -64,10 +65,16 @@ type Over struct {
 	Local bool `json:"local,omitempty"`
 }
 
-// NodeFacts is what views keep of a node.
+// NodeFacts is what views keep of a node. It is always the whole: what a claim
+// or a report does not say is not so any more.
 type NodeFacts struct {
-	Roles  []string          `json:"roles,omitempty"`
-	Labels map[string]string `json:"labels,omitempty"`
+	Roles     []string          `json:"roles,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Draining  bool              `json:"draining,omitempty"`  // it hands its seats over and claims none (P6)
+	Cordoned  bool              `json:"cordoned,omitempty"`  // it claims none, by an operator's hand
+	Withdrawn bool              `json:"withdrawn,omitempty"` // it gave every seat back, being unserviceable (P8)
+	// SeatsHeld is how many seats it holds (P11); nil: it does not say.
+	SeatsHeld *int `json:"seats_held,omitempty"`
 }
 
 // LeaseRenewed extends a tenure. It carries nothing that views keep.
@@ -76,6 +83,17 @@ type LeaseRenewed struct {
 	Epoch uint64      `json:"epoch"`
 	Owner Incarnation `json:"owner"`
 	Local string      `json:"local,omitempty"` // as the claim has it
+	Kept
+}
+
+// NodeReported: what a node says of itself changed (P8, P11, P13). It stands
+// with the edges of the node's presence, and proves as much as a renewal.
+type NodeReported struct {
+	Lease Lease       `json:"-"`
+	Epoch uint64      `json:"epoch"`
+	Owner Incarnation `json:"owner"`
+	Local string      `json:"local,omitempty"` // as the claim has it
+	Node  NodeFacts   `json:"node"`
 	Kept
 }
 
@@ -123,6 +141,7 @@ const (
 
 func (LeaseClaimed) event()  {}
 func (LeaseRenewed) event()  {}
+func (NodeReported) event()  {}
 func (LeaseReleased) event() {}
 func (LeaseFenced) event()   {}
 
@@ -135,6 +154,17 @@ func (e LeaseClaimed) validate() error {
 }
 
 func (e LeaseRenewed) validate() error { return tenure(e.Epoch, e.Owner) }
+
+func (e NodeReported) validate() error {
+	var errs []error
+	if e.Lease.Kind != KindNode {
+		errs = append(errs, fmt.Errorf("only a node reports on itself, not %s", e.Lease))
+	}
+	if n := e.Node.SeatsHeld; n != nil && *n < 0 {
+		errs = append(errs, fmt.Errorf("node.seats_held is %d, below zero", *n))
+	}
+	return errors.Join(tenure(e.Epoch, e.Owner), errors.Join(errs...))
+}
 
 func (e LeaseReleased) validate() error {
 	return errors.Join(tenure(e.Epoch, e.Owner), present("reason", string(e.Reason)), reservation(e.Successor, e.ReservedFor))

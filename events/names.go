@@ -11,6 +11,7 @@ const (
 	NameSeatFenced        = "seat-fenced"
 	NameNodeClaimed       = "node-claimed"
 	NameNodeRenewed       = "node-renewed"
+	NameNodeReported      = "node-reported"
 	NameNodeReleased      = "node-released"
 	NameNodeFenced        = "node-fenced"
 	NameWorkerClaimed     = "worker-claimed"
@@ -18,6 +19,10 @@ const (
 	NameWorkerReleased    = "worker-released"
 	NameWorkerFenced      = "worker-fenced"
 	NameSeatEstablished   = "seat-established"
+	NameSeatPaused        = "seat-paused"
+	NameSeatResumed       = "seat-resumed"
+	NameSeatUnproven      = "seat-unproven"
+	NameSeatProven        = "seat-proven"
 	NameTriggerSkipped    = "turn-trigger-skipped"
 	NameMailboxRegistered = "mailbox-registered"
 	NameStreamMarked      = "stream-marked"
@@ -69,8 +74,18 @@ func Name(e Event) string {
 		return leaseNames[e.Lease.Kind][2]
 	case LeaseFenced:
 		return leaseNames[e.Lease.Kind][3]
+	case NodeReported:
+		return NameNodeReported
 	case SeatEstablished:
 		return NameSeatEstablished
+	case SeatPaused:
+		return NameSeatPaused
+	case SeatResumed:
+		return NameSeatResumed
+	case SeatUnproven:
+		return NameSeatUnproven
+	case SeatProven:
+		return NameSeatProven
 	case TriggerSkipped:
 		return NameTriggerSkipped
 	case MailboxRegistered:

@@ -76,7 +76,17 @@ func (s Subjects) subjectOf(e Event) string {
 		return s.Tenure(e.Lease)
 	case LeaseFenced:
 		return s.Tenure(e.Lease)
+	case NodeReported:
+		return s.Tenure(e.Lease)
 	case SeatEstablished:
+		return s.Host(e.Handle)
+	case SeatPaused:
+		return s.Host(e.Handle)
+	case SeatResumed:
+		return s.Host(e.Handle)
+	case SeatUnproven:
+		return s.Host(e.Handle)
+	case SeatProven:
 		return s.Host(e.Handle)
 	case TriggerSkipped:
 		return s.Host(e.Handle)
