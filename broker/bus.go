@@ -163,7 +163,9 @@ func (b *Bus) Run(ctx context.Context) error {
 	// The router outlives ctx: it still carries the answers to commands under way.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	line, err := b.newLine(life, conn)
+	handling, cut := context.WithCancel(life)
+	defer cut()
+	line, err := b.newLine(handling, conn)
 	if err != nil {
 		return err
 	}
@@ -184,7 +186,7 @@ func (b *Bus) Run(ctx context.Context) error {
 		err = fmt.Errorf("the bus between nodes: %w: its connection was closed", events.ErrUnavailable)
 	}
 	b.running.Store(nil)
-	line.stop()
+	line.stop(cut)
 	end()
 	return errors.Join(err, <-routed)
 }

@@ -110,6 +110,7 @@ func (a busAnswer) result() (json.RawMessage, error) {
 		return nil, fmt.Errorf("%w: %s: %s", events.ErrBusy, a.By, a.Message)
 	case busUnavailable:
 		return nil, fmt.Errorf("%w: %s: %s", events.ErrUnavailable, a.By, a.Message)
+	default: // busUnknown, or another build's
+		return nil, fmt.Errorf("%w: %s: %s", events.ErrUnknown, a.By, a.Message)
 	}
-	return nil, fmt.Errorf("%w: %s: %s", events.ErrUnknown, a.By, a.Message)
 }

@@ -33,8 +33,6 @@ type busLine struct {
 	send   *cqrs.CommandBus
 	gate   *gate
 
-	handling context.Context // of handlers
-	cut      context.CancelFunc
 	slots    chan struct{} // one for each command under way
 	stopping atomic.Bool
 
@@ -50,12 +48,12 @@ func newRouter(logger watermill.LoggerAdapter) (*message.Router, error) {
 	return message.NewRouter(message.RouterConfig{CloseTimeout: math.MaxInt64}, logger)
 }
 
+// newLine sets up a line whose handlers' contexts end with ctx.
 func (b *Bus) newLine(ctx context.Context, conn *Conn) (*busLine, error) {
 	l := &busLine{
 		bus: b, conn: conn, gate: &gate{}, slots: make(chan struct{}, busInFlight),
 		waiting: map[string]chan requestreply.Reply[busAnswer]{},
 	}
-	l.handling, l.cut = context.WithCancel(ctx)
 	logger := watermillLog{log: b.log}
 	codec := &busCodec{b.subjects, l.gate}
 	plain := wmnats.JetStreamConfig{Disabled: true}
@@ -77,7 +75,7 @@ func (b *Bus) newLine(ctx context.Context, conn *Conn) (*busLine, error) {
 	if err := errors.Join(errOut, errIn, errSend, errRoute); err != nil {
 		return nil, fmt.Errorf("the bus between nodes: %w", err)
 	}
-	return l, l.route(in, logger)
+	return l, l.route(ctx, in, logger)
 }
 
 // queue makes processes with one node id share its commands. Answers are no
@@ -90,7 +88,7 @@ func (s busSubjects) queue(_, topic string) *wmnats.SubjectDetail {
 	return d
 }
 
-func (l *busLine) route(in message.Subscriber, logger watermill.LoggerAdapter) error {
+func (l *busLine) route(ctx context.Context, in message.Subscriber, logger watermill.LoggerAdapter) error {
 	l.router.AddMiddleware(l.receive)
 	commands, err := cqrs.NewCommandProcessorWithConfig(l.router, cqrs.CommandProcessorConfig{
 		GenerateSubscribeTopic: func(cqrs.CommandProcessorGenerateSubscribeTopicParams) (string, error) {
@@ -103,7 +101,7 @@ func (l *busLine) route(in message.Subscriber, logger watermill.LoggerAdapter) e
 		return fmt.Errorf("the bus between nodes: %w", err)
 	}
 	handler, err := commands.AddHandler(requestreply.NewCommandHandlerWithResult(commandMessage, l,
-		func(_ context.Context, cmd *busCommand) (busAnswer, error) { return l.serve(cmd), nil }))
+		func(_ context.Context, cmd *busCommand) (busAnswer, error) { return l.serve(ctx, cmd), nil }))
 	if err != nil {
 		return fmt.Errorf("the bus between nodes: %w", err)
 	}
@@ -155,9 +153,8 @@ func (l *busLine) admit(next message.HandlerFunc) message.HandlerFunc {
 }
 
 // serve answers one command, from memory if it was answered before.
-func (l *busLine) serve(cmd *busCommand) busAnswer {
-	budget := min(time.Duration(cmd.Budget)*time.Millisecond, MaxAsk)
-	ctx, cancel := context.WithTimeout(l.handling, budget)
+func (l *busLine) serve(ctx context.Context, cmd *busCommand) busAnswer {
+	ctx, cancel := context.WithTimeout(ctx, min(time.Duration(cmd.Budget)*time.Millisecond, MaxAsk))
 	defer cancel()
 	fn := l.bus.handler(cmd.Name)
 	switch self := l.bus.cfg.Self; {
@@ -252,15 +249,15 @@ func (l *busLine) forget(operation string) chan requestreply.Reply[busAnswer] {
 
 // stop ends the line in the one order that loses nothing and leaves nothing:
 // no new commands, those under way answered, the connection drained and closed,
-// and then only the router's subscriptions.
-func (l *busLine) stop() {
+// and then, by the caller, the router's subscriptions. cut ends the handlers'
+// contexts.
+func (l *busLine) stop(cut func()) {
 	l.stopping.Store(true)
-	grace := time.AfterFunc(busStopGrace, l.cut)
+	grace := time.AfterFunc(busStopGrace, cut)
 	for range cap(l.slots) {
 		l.slots <- struct{}{}
 	}
 	grace.Stop()
-	l.cut()
 	if err := l.conn.nc.Drain(); err == nil {
 		limit := time.NewTimer(busDrain)
 		defer limit.Stop()

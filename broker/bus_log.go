@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 
@@ -18,21 +17,19 @@ type watermillLog struct {
 var _ watermill.LoggerAdapter = watermillLog{}
 
 func (w watermillLog) Error(msg string, err error, fields watermill.LogFields) {
-	level := slog.LevelWarn
+	fields = fields.Add(watermill.LogFields{"err": err})
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, errBusStopped) {
-		level = slog.LevelDebug // the bus closes its connection before the router its subscriptions
+		w.Debug(msg, fields) // the bus closes its connection before the router its subscriptions
+		return
 	}
-	w.say(level, msg, fields.Add(watermill.LogFields{"err": err}))
+	w.log.Warn("watermill", w.attrs(msg, fields)...)
 }
 
-// The router's notices are its start and its end: details to us.
-
-func (w watermillLog) Info(msg string, fields watermill.LogFields) {
-	w.say(slog.LevelDebug, msg, fields)
-}
+// Info is the router's start and its end: details to us.
+func (w watermillLog) Info(msg string, fields watermill.LogFields) { w.Debug(msg, fields) }
 
 func (w watermillLog) Debug(msg string, fields watermill.LogFields) {
-	w.say(slog.LevelDebug, msg, fields)
+	w.log.Debug("watermill", w.attrs(msg, fields)...)
 }
 
 func (w watermillLog) Trace(string, watermill.LogFields) {}
@@ -41,14 +38,10 @@ func (w watermillLog) With(fields watermill.LogFields) watermill.LoggerAdapter {
 	return watermillLog{w.log, w.with.Add(fields)}
 }
 
-func (w watermillLog) say(level slog.Level, msg string, fields watermill.LogFields) {
-	ctx := context.Background() // the adapter's methods have none
-	if !w.log.Enabled(ctx, level) {
-		return
-	}
+func (w watermillLog) attrs(msg string, fields watermill.LogFields) []any {
 	attrs := []any{"text", msg}
 	for key, value := range w.with.Add(fields) {
 		attrs = append(attrs, key, value)
 	}
-	w.log.Log(ctx, level, "watermill", attrs...)
+	return attrs
 }

@@ -118,7 +118,7 @@ func TestBusAnswers(t *testing.T) {
 	for name, want := range map[string]error{"busy": events.ErrBusy, "blind": events.ErrUnavailable, "unknown": events.ErrUnknown} {
 		_, err := ask(name, request(""))
 		for _, kind := range []error{events.ErrBusy, events.ErrUnavailable, events.ErrUnknown} {
-			if errors.Is(err, kind) != (kind == want) {
+			if errors.Is(err, kind) != errors.Is(want, kind) {
 				t.Errorf("%s: got %v, want %v alone", name, err, want)
 			}
 		}
@@ -312,6 +312,7 @@ func TestBusBounds(t *testing.T) {
 // A node that stops answers what is under way, takes nothing new, and is gone
 // when Run returns. A command that ignores its context is cut off.
 func TestBusStops(t *testing.T) {
+	t.Parallel()
 	b := natstest.R1(t)
 	entered, proceed := make(chan struct{}, 2), make(chan struct{})
 	node := runBus(t, b, 0, "n2:00000002", map[string]broker.CommandHandler{

@@ -38,21 +38,26 @@ func RunTriggers(ctx context.Context, store Store, from uint64, handlers map[str
 		return fmt.Errorf("triggers: %w", err)
 	}
 	sub := NewTriggerSubscriber(NewSource(store), from, slices.Collect(maps.Keys(handlers)), log)
-	router.AddConsumerHandler("saga_triggers", string(events.StreamFleet), sub, func(msg *message.Message) error {
-		r, ok := RecordedOf(msg)
-		if !ok {
-			return fmt.Errorf("message %s carries no event", msg.UUID)
-		}
-		ctx, cancel := context.WithTimeout(msg.Context(), triggerLimit)
-		defer cancel()
-		return trigger(ctx, handlers[events.Name(r.Event)], r, log)
-	})
+	router.AddConsumerHandler("saga_triggers", string(events.StreamFleet), sub, dispatch(ctx, handlers, log))
 	err = router.Run(ctx)
 	err = errors.Join(err, sub.Close(), sub.Err())
 	if err == nil {
 		return context.Cause(ctx)
 	}
 	return fmt.Errorf("triggers: %w", err)
+}
+
+// dispatch gives a message's event to its handler, for a bounded time.
+func dispatch(ctx context.Context, handlers map[string]TriggerHandler, log *slog.Logger) message.NoPublishHandlerFunc {
+	return func(msg *message.Message) error {
+		r, ok := RecordedOf(msg)
+		if !ok {
+			return fmt.Errorf("message %s carries no event", msg.UUID)
+		}
+		ctx, cancel := context.WithTimeout(ctx, triggerLimit)
+		defer cancel()
+		return trigger(ctx, handlers[events.Name(r.Event)], r, log)
+	}
 }
 
 func trigger(ctx context.Context, fn TriggerHandler, r events.Recorded, log *slog.Logger) (err error) {
