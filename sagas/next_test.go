@@ -153,6 +153,21 @@ func TestNewestEventDecides(t *testing.T) {
 	}
 }
 
+// TestOtherReportsChangeNothing proves that a runner can feed all that stands
+// under a seat's subjects, of which a handoff waits for little.
+func TestOtherReportsChangeNothing(t *testing.T) {
+	s := fold(way(events.StepReleased)...)
+	for _, e := range []events.Event{
+		events.TriggerSkipped{Handle: "dev", Epoch: 8, Owner: b, EventID: "x", Why: events.SkipParked},
+		events.MailboxRegistered{Handle: "dev", AgentID: "1"},
+		events.SeatEstablished{Handle: "dev", Epoch: 7, Owner: a},
+	} {
+		if got := sagas.EvolveHandoff(s, 1000, e); got.Last != s.Last || !reflect.DeepEqual(sagas.Next(got, sagas.Node{Self: b}), sagas.Next(s, sagas.Node{Self: b})) {
+			t.Errorf("%s made the handoff %+v, want %+v", events.Name(e), got, s)
+		}
+	}
+}
+
 // TestUnknownFieldsAreCarriedOn proves L9 for a saga that two builds drive: what
 // the newer one added to the request is in the older one's next event.
 func TestUnknownFieldsAreCarriedOn(t *testing.T) {
