@@ -43,6 +43,10 @@ func EvolveLease(s Lease, seq uint64, e events.Event) Lease {
 		return Lease{Last: seq, Epoch: e.Epoch, Owner: e.Owner, Status: LeaseHeld, Local: e.Local}
 	case events.LeaseRenewed:
 		return Lease{Last: seq, Epoch: e.Epoch, Owner: e.Owner, Status: LeaseHeld, Local: e.Local}
+	case events.NodeReported:
+		// What the node says is for views: a lease keeps of it what it keeps of
+		// a renewal, so that the family's newest event goes on telling all.
+		return Lease{Last: seq, Epoch: e.Epoch, Owner: e.Owner, Status: LeaseHeld, Local: e.Local}
 	case events.LeaseFenced:
 		return Lease{Last: seq, Epoch: e.Epoch, Owner: e.Owner, Status: LeaseFenced, Local: e.Local}
 	case events.LeaseReleased:
@@ -90,6 +94,15 @@ type RenewLease struct {
 	Epoch uint64
 }
 
+// ReportNode says anew what a node's presence says of the node, the whole of
+// it (P8, P11, P13). It stands on the tenure, and extends it, as a renewal does.
+type ReportNode struct {
+	Lease events.Lease
+	Owner events.Incarnation
+	Epoch uint64
+	Node  events.NodeFacts
+}
+
 // ReleaseLease ends the tenure by its owner's hand.
 type ReleaseLease struct {
 	Lease  events.Lease
@@ -121,6 +134,7 @@ type FenceLease struct {
 
 func (ClaimLease) leaseCommand()   {}
 func (RenewLease) leaseCommand()   {}
+func (ReportNode) leaseCommand()   {}
 func (ReleaseLease) leaseCommand() {}
 func (FenceLease) leaseCommand()   {}
 func (DeclineLease) leaseCommand() {}
@@ -177,10 +191,15 @@ func DecideLease(s Lease, cmd LeaseCommand) ([]events.Event, error) {
 	case ClaimLease:
 		return decideClaim(s, cmd)
 	case RenewLease:
-		if s.Status != LeaseHeld || s.Owner != cmd.Owner || s.Epoch != cmd.Epoch {
+		if !s.renewable(cmd.Owner, cmd.Epoch) {
 			return nil, &EndedError{cmd.Lease, cmd.Epoch, s}
 		}
 		return []events.Event{events.LeaseRenewed{Lease: cmd.Lease, Epoch: s.Epoch, Owner: s.Owner, Local: s.Local}}, nil
+	case ReportNode:
+		if !s.renewable(cmd.Owner, cmd.Epoch) {
+			return nil, &EndedError{cmd.Lease, cmd.Epoch, s}
+		}
+		return []events.Event{events.NodeReported{Lease: cmd.Lease, Epoch: s.Epoch, Owner: s.Owner, Local: s.Local, Node: cmd.Node}}, nil
 	case ReleaseLease:
 		if s.Status == LeaseFree && s.Former == cmd.Owner && s.Epoch == cmd.Epoch {
 			return nil, nil
@@ -205,6 +224,11 @@ func DecideLease(s Lease, cmd LeaseCommand) ([]events.Event, error) {
 	default:
 		panic(fmt.Sprintf("aggregates: no lease command %T", cmd))
 	}
+}
+
+// renewable says whether owner may extend the tenure of that epoch (L8).
+func (s Lease) renewable(owner events.Incarnation, epoch uint64) bool {
+	return s.Status == LeaseHeld && s.Owner == owner && s.Epoch == epoch
 }
 
 // decideClaim mints the next epoch, also for the same owner (L3): over a free

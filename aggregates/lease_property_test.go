@@ -46,13 +46,15 @@ func anyLeaseCommand(epochs uint64) *rapid.Generator[aggregates.LeaseCommand] {
 		epoch := rapid.Uint64Range(max(epochs, 2)-2, epochs+1).Draw(t, "epoch")
 		dir := rapid.SampledFrom([]string{"", "d-1", "d-2"}).Draw(t, "dir")
 		saga := rapid.SampledFrom([]string{"", "dev.1", "dev.2"}).Draw(t, "saga")
-		switch rapid.IntRange(0, 8).Draw(t, "command") {
+		switch rapid.IntRange(0, 9).Draw(t, "command") {
 		case 0:
 			return fence(epoch)
 		case 6:
 			return decline(epoch, owner)
 		case 7:
 			return handOver(epoch, owner, rapid.SampledFrom([]events.Incarnation{alpha, alpha2, beta}).Draw(t, "successor"), saga)
+		case 8: // only a node's presence has reports; a state knows nothing of its lease's kind
+			return aggregates.ReportNode{Lease: events.NodeLease("dev"), Owner: owner, Epoch: epoch}
 		case 1, 2:
 			return renew(epoch, owner)
 		case 3:
@@ -124,6 +126,8 @@ func (r registry) allows(cmd aggregates.LeaseCommand) bool {
 	case aggregates.ClaimLease:
 		return r.mayClaim(c)
 	case aggregates.RenewLease:
+		return r.holder == c.Owner && r.epoch == c.Epoch && !r.fenced
+	case aggregates.ReportNode:
 		return r.holder == c.Owner && r.epoch == c.Epoch && !r.fenced
 	case aggregates.ReleaseLease:
 		return r.holder == c.Owner && r.epoch == c.Epoch

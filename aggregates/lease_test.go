@@ -189,6 +189,32 @@ func TestRenew(t *testing.T) {
 	})
 }
 
+// TestReport proves that a node's report stands on its presence as a renewal
+// does (L3, L8), and that it needs no older event to be judged by, nor leaves
+// one that the next command would need.
+func TestReport(t *testing.T) {
+	node := events.NodeLease("node-0")
+	facts := events.NodeFacts{Draining: true, SeatsHeld: new(2)}
+	report := aggregates.ReportNode{Lease: node, Owner: alpha, Epoch: 1, Node: facts}
+	reported := events.NodeReported{Lease: node, Epoch: 1, Owner: alpha, Node: facts}
+	local := reported
+	local.Local = "d-1"
+	tell(t, map[string]story{
+		"under the presence in force":  {given(claimed(1, alpha)), report, reported, none},
+		"the same again":               {given(claimed(1, alpha), reported), report, reported, none},
+		"a renewal after it":           {given(claimed(1, alpha), reported), renew(1, alpha), renewed(1, alpha), none},
+		"a release after it":           {given(claimed(1, alpha), reported), release(1, alpha), released(1, alpha), none},
+		"a claim over it":              {given(reported), claimUnseen(beta, lapsed), over(claimed(2, beta), events.Over{Epoch: 1, Owner: alpha, LastSeq: 10, Unseen: 45450}), none},
+		"a claim too early after it":   {given(reported), claimUnseen(beta, lapsed-1), nil, held},
+		"with the data directory":      {given(claimedLocal(1, alpha, "d-1")), report, local, none},
+		"after its release":            {given(claimed(1, alpha), released(1, alpha)), report, nil, ended},
+		"after its fence":              {given(claimed(1, alpha), fenced(1, alpha)), report, nil, ended},
+		"after another's claim":        {given(claimed(1, alpha), over(claimed(2, beta), events.Over{})), report, nil, ended},
+		"of another run of the node's": {given(claimed(1, alpha2)), report, nil, ended},
+		"of a node that is not there":  {nil, report, nil, ended},
+	})
+}
+
 // TestRelease proves who may end a tenure, that a repeated release changes
 // nothing, and that a fenced holder can still free the lease at once.
 func TestRelease(t *testing.T) {
@@ -234,6 +260,7 @@ func TestClaimCarriesWhatReadersKeep(t *testing.T) {
 	s := fold(want)
 	for name, cmd := range map[string]aggregates.LeaseCommand{
 		"renewal": aggregates.RenewLease{Lease: node, Owner: alpha, Epoch: 1},
+		"report":  aggregates.ReportNode{Lease: node, Owner: alpha, Epoch: 1},
 		"fence":   aggregates.FenceLease{Lease: node, Epoch: 1, Reason: "r", By: "b"},
 	} {
 		decided, err := aggregates.DecideLease(s, cmd)
