@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,9 @@ const (
 	maxOpenBatches    = 1000
 	maxOpenBatchesAll = 5000
 	batchTimeout      = 2 * time.Second
+	// A server of the cluster that is down is tried again each second, over several
+	// connections; even at the debug level once in so many attempts is enough.
+	reportRoutes = 600
 
 	// nodeUser may do everything. Its password is this process's secret, or the
 	// operator's when other nodes connect as clients.
@@ -136,6 +140,8 @@ func (c ServerConfig) options() (*server.Options, error) {
 		NoSigs:                 true, // or it takes the node's signals
 		DisableJetStreamBanner: true,
 		MaxPayload:             maxMessage,
+		ConnectErrorReports:    reportRoutes,
+		ReconnectErrorReports:  reportRoutes,
 		JetStreamLimits: server.JSLimitOpts{
 			MaxBatchInflightPerStream: maxOpenBatches,
 			MaxBatchInflightTotal:     maxOpenBatchesAll,
@@ -254,10 +260,21 @@ func (l *serverLog) failure() error {
 	return l.fatal
 }
 
+// routine is what the server calls a warning or an error and is neither here: a
+// cluster's other servers start after this one and are stopped before it, each
+// node's password is its own or the operator's choice, and a snapshot at the end
+// is how it stops. What a lost server means is said by those who wait for it.
+var routine = []string{
+	"Error trying to connect to route", "Plaintext passwords detected", "Waiting for routing to be established",
+	"JetStream has not established contact with a meta leader", "Metalayer blocking snapshot",
+}
+
 func (l *serverLog) say(level slog.Level, format string, v []any) {
-	if ctx := context.Background(); l.log.Enabled(ctx, level) {
-		l.log.Log(ctx, level, "broker_server", "text", fmt.Sprintf(format, v...))
+	text := fmt.Sprintf(format, v...)
+	if slices.ContainsFunc(routine, func(start string) bool { return strings.HasPrefix(text, start) }) {
+		level = slog.LevelDebug
 	}
+	l.log.Log(context.Background(), level, "broker_server", "text", text)
 }
 
 // The server's notices are its start and its raft elections: details to us.
