@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/seat-tenure/tenure/broker/natstest"
 )
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(lockHelperEnv); dir != "" {
 		os.Exit(holdLock(dir))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, natstest.Leaks()...)
 }
 
 // rounds is how often a race is run: the short form, or the full one of the

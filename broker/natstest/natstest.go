@@ -16,10 +16,22 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
 
 	"github.com/seat-tenure/tenure/broker"
 	"github.com/seat-tenure/tenure/events"
 )
+
+// Leaks are goroutines that nats-server itself leaves behind now and then, when
+// a cluster's server is shut down while its streams still come up. Everything
+// else that outlives a test is the test's.
+func Leaks() []goleak.Option {
+	const server = "github.com/nats-io/nats-server/v2/server"
+	return []goleak.Option{
+		goleak.IgnoreTopFunction(server + ".(*fileStore).flushStreamStateLoop"),
+		goleak.IgnoreTopFunction(server + "/ats.Register.func1"),
+	}
+}
 
 // Prefix is the subject prefix of every test fleet.
 const Prefix = "crewlet"
