@@ -276,6 +276,27 @@ func reservation(successor Incarnation, reservedFor Millis) error {
 	return errors.Join(successor.Valid(), positive("reserved_for_ms", uint64(max(reservedFor, 0))))
 }
 
+// At is how long the handoff's newest event may be unseen while it is at step;
+// 0 when it has ended.
+func (p Patience) At(step HandoffStep) time.Duration {
+	switch step {
+	case StepRequested:
+		return p.Warm.Duration()
+	case StepWarmed:
+		return p.Quiesce.Duration()
+	case StepQuiesced:
+		return p.Flush.Duration()
+	case StepFlushed:
+		return p.Release.Duration()
+	case StepReleased, StepClaimed, StepEstablished:
+		// One for all: the claim and the establishing are no events of the saga.
+		// So it cannot end while the seat is still reserved.
+		return (p.Claim + p.Establish).Duration()
+	default:
+		return 0
+	}
+}
+
 // Total is how long a handoff may take from its request to its claim.
 func (p Patience) Total() time.Duration {
 	return (p.Warm + p.Quiesce + p.Flush + p.Release + p.Claim).Duration()

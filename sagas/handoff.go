@@ -107,25 +107,7 @@ func (s Handoff) TornDown() bool {
 
 // Deadline is how long the saga's newest event, at Last, may be unseen before
 // the handoff may be abandoned; 0 when none is open.
-func Deadline(s Handoff) time.Duration {
-	p := s.Patience
-	switch s.own {
-	case events.StepRequested:
-		return p.Warm.Duration()
-	case events.StepWarmed:
-		return p.Quiesce.Duration()
-	case events.StepQuiesced:
-		return p.Flush.Duration()
-	case events.StepFlushed:
-		return p.Release.Duration()
-	case events.StepReleased:
-		// One for both: the claim is no event of the saga. So it cannot end
-		// while the seat is still reserved.
-		return (p.Claim + p.Establish).Duration()
-	default:
-		return 0
-	}
-}
+func Deadline(s Handoff) time.Duration { return s.Patience.At(s.own) }
 
 // claimedByTarget says whether a lease has the tenure that the handoff is for:
 // the one right after the source's.
