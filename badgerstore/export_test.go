@@ -103,3 +103,6 @@ const (
 	OpeningFile    = openingFile
 	RealarmEvery   = realarm
 )
+
+// SetMinFree changes what room the store asks for.
+func (s *Store) SetMinFree(bytes uint64) { s.opts.MinFree = bytes }

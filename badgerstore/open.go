@@ -87,7 +87,11 @@ func openLife(dir string, opts Options) (l *life, cps map[events.Stream]Checkpoi
 func openChecked(dir string, opts Options) (*life, map[events.Stream]Checkpoint, error) {
 	var db *badger.DB
 	err := guard(func() (err error) {
-		db, err = badger.Open(badgerOptions(dir, opts.Logger))
+		own := badgerOptions(dir, opts.Logger)
+		if err := checkTables(dir, own); err != nil {
+			return err
+		}
+		db, err = badger.Open(own)
 		return err
 	})
 	if err != nil {

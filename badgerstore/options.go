@@ -80,7 +80,9 @@ func badgerOptions(dir string, log *slog.Logger) badger.Options {
 		// There is one writer, so there is nothing to conflict with.
 		WithDetectConflicts(false).
 		WithVerifyValueChecksum(true).
-		WithChecksumVerificationMode(options.OnTableAndBlockRead).
+		// Open reads every row after this. The modes that check whole tables
+		// dereference nil when a block is damaged (v4.9.6).
+		WithChecksumVerificationMode(options.OnBlockRead).
 		// Open holds the same lock on the directory already.
 		WithBypassLockGuard(true)
 }

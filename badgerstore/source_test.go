@@ -2,9 +2,11 @@ package badgerstore_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,8 +60,8 @@ func (s *source) Check(_ context.Context, cp badgerstore.Checkpoint) (string, er
 		return "", s.down
 	}
 	now := badgerstore.Bounds{CreatedAt: s.createdAt, First: s.first}
-	for _, r := range s.log {
-		now.Last = r.Seq
+	if len(s.log) > 0 {
+		now.Last = s.log[len(s.log)-1].Seq
 	}
 	return s.createdAt, cp.Verify(now, func(seq uint64) (events.Recorded, bool, error) {
 		for _, r := range s.log {
@@ -72,10 +74,7 @@ func (s *source) Check(_ context.Context, cp badgerstore.Checkpoint) (string, er
 }
 
 func (s *source) Follow(ctx context.Context, from uint64, fn func(badgerstore.Batch) error) error {
-	s.mu.Lock()
-	s.following++
-	s.most = max(s.most, s.following)
-	s.mu.Unlock()
+	s.set(func() { s.following++; s.most = max(s.most, s.following) })
 	defer s.set(func() { s.following-- })
 	for told := false; ; {
 		b, more, err := s.next(from)
@@ -100,6 +99,19 @@ func (s *source) Follow(ctx context.Context, from uint64, fn func(badgerstore.Ba
 	}
 }
 
+// followed waits until somebody follows.
+func (s *source) followed() {
+	for {
+		s.mu.Lock()
+		now, more := s.following, s.more
+		s.mu.Unlock()
+		if now > 0 {
+			return
+		}
+		<-more
+	}
+}
+
 func (s *source) next(from uint64) (badgerstore.Batch, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,20 +119,17 @@ func (s *source) next(from uint64) (badgerstore.Batch, <-chan struct{}, error) {
 	if s.down != nil {
 		return badgerstore.Batch{}, s.more, s.down
 	}
-	for _, r := range s.log {
-		if r.Seq < from || r.Seq < s.first {
-			continue
+	start, _ := slices.BinarySearchFunc(s.log, max(from, s.first), func(r events.Recorded, seq uint64) int { return cmp.Compare(r.Seq, seq) })
+	for i, r := range s.log[start:] {
+		if len(b.Events) == s.batch {
+			b.CaughtUp, b.Pending = false, uint64(len(s.log)-start-i)
+			break
 		}
 		if s.failing != nil {
 			if err := s.failing(r); err != nil {
 				b.CaughtUp = false
 				return b, s.more, err
 			}
-		}
-		if len(b.Events) == s.batch {
-			b.CaughtUp = false
-			b.Pending++
-			continue
 		}
 		b.Events = append(b.Events, r)
 	}

@@ -127,7 +127,7 @@ func TestUnfollowedIsNotServed(t *testing.T) {
 // part of the company, and the result equals that of small transactions.
 func TestLargeEvent(t *testing.T) {
 	s := open(t, t.TempDir(), options(&lines{}))
-	seats := 2*s.TransactionRows() + 10
+	seats := s.TransactionRows() + 10
 	company := events.CompanyApplied{Revision: 1, Name: "Acme", Digest: "d"}
 	for i := range seats {
 		company.Seats = append(company.Seats, events.RosterSeat{Handle: fmt.Sprintf("seat-%06d", i), AgentID: "a"})
@@ -188,7 +188,7 @@ func onlyRows(dump string) string {
 // the rows are those of one event at a time.
 func TestBatchIsSplit(t *testing.T) {
 	s := open(t, t.TempDir(), options(&lines{}))
-	src := newSource(fleet, claims(s.TransactionRows()/3)...) // five rows and more each
+	src := newSource(fleet, claims(s.TransactionRows()/5)...) // six rows and more each
 	src.batch = len(src.log)
 	project(t, s, src)
 	<-s.Ready()
