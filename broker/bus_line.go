@@ -118,13 +118,10 @@ func (l *busLine) known(ctx context.Context) {
 	_ = l.conn.nc.FlushWithContext(ctx)
 }
 
-// receive takes a message over from the client's callback. It acks first, so
-// that the callback is free for the next one; with that the message's context
-// ends, and ours counts.
+// receive lets a message out of the gate: the router has it.
 func (l *busLine) receive(next message.HandlerFunc) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {
 		l.gate.leave()
-		msg.Ack()
 		return next(msg)
 	}
 }
@@ -132,6 +129,10 @@ func (l *busLine) receive(next message.HandlerFunc) message.HandlerFunc {
 // admit bounds how many commands are under way, from the first look at one
 // until its answer is sent. What is not admitted is answered too, and so is
 // what cannot be read: the router would drop it in silence.
+//
+// The ack frees the client's callback for the next command, and ends the
+// message's context; it comes when stop waits for a slot, or the answer is sent,
+// so that a drained connection has no answer to come.
 func (l *busLine) admit(next message.HandlerFunc) message.HandlerFunc {
 	return func(msg *message.Message) (out []*message.Message, err error) {
 		if l.stopping.Load() {
@@ -145,8 +146,9 @@ func (l *busLine) admit(next message.HandlerFunc) message.HandlerFunc {
 			l.answer(msg, busAnswer{Outcome: busBusy, Message: fmt.Sprintf("the node is carrying out %d commands already", busInFlight)})
 			return nil, nil
 		}
+		msg.Ack()
 		if _, err := next(msg); err != nil {
-			l.answer(msg, busAnswer{Outcome: busRefused, Code: CodeUnreadable, Message: err.Error()})
+			l.answer(msg, busAnswer{Outcome: busRefused, Code: CodeUnreadable, Message: clip(err.Error())})
 		}
 		return nil, nil
 	}

@@ -344,8 +344,11 @@ func TestBusStops(t *testing.T) {
 	await(t, "another", entered)
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); node.stop() }()
-	for errors.Is(askStopped(t, asker), events.ErrUnknown) {
+	refused := askStopped(t, asker)
+	for errors.Is(refused, events.ErrUnknown) {
+		refused = askStopped(t, asker)
 	}
+	wantErr(t, "while it stops", refused, events.ErrUnavailable)
 	close(proceed)
 	await(t, "the stop", stopped)
 	asking.Wait()
@@ -363,8 +366,9 @@ func askStopped(t *testing.T, asker ops) error {
 	return err
 }
 
-// Stopping in the middle of commands ends no process: pkg/nats closes a channel
-// that its callback may be sending on, see gate.
+// Stopping in the middle of commands leaves no asker without an answer, and ends
+// no process: pkg/nats closes a channel that its callback may be sending on, see
+// gate.
 func TestBusStopsUnderFire(t *testing.T) {
 	b := natstest.R1(t)
 	asker := runBus(t, b, 0, "n1:00000001", nil)
@@ -379,6 +383,9 @@ func TestBusStopsUnderFire(t *testing.T) {
 			asking.Go(func() {
 				for ctx.Err() == nil {
 					_, err := asker.Ask(ctx, "n2", "echo", request("1"))
+					if errors.Is(err, events.ErrUnknown) && ctx.Err() == nil {
+						t.Errorf("a command got no answer: %v", err)
+					}
 					if err == nil {
 						select {
 						case answered <- struct{}{}:
