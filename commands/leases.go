@@ -29,6 +29,7 @@ type Claim struct {
 	Local     string // data directory under local coordination, else ""
 	Node      *events.NodeFacts
 	DeadLocal string // data directory whose lock this boot took, else ""
+	Saga      string // handoff whose reservation the claim uses, else ""
 }
 
 // Unseen says how long the log clock has stood past a position, and false when
@@ -58,7 +59,7 @@ func (s *Shell) Claim(ctx context.Context, l events.Lease, c Claim, unseen Unsee
 		}
 		cmd := aggregates.ClaimLease{
 			Lease: l, Owner: s.self, Preferred: c.Preferred, TTL: c.TTL, Protocol: c.Protocol,
-			Local: c.Local, Node: c.Node, DeadLocal: c.DeadLocal,
+			Local: c.Local, Node: c.Node, DeadLocal: c.DeadLocal, Saga: c.Saga,
 		}
 		cmd.Unseen, cmd.Known = unseen(now.Last)
 		decided, err := aggregates.DecideLease(now, cmd)
@@ -149,6 +150,28 @@ func (s *Shell) Renew(ctx context.Context, ts []Tenure) []Renewed {
 		}
 	}
 	return out
+}
+
+// Report records what a node says of itself now, under its presence t, and
+// returns the tenure as it stands after it. *aggregates.EndedError: the presence
+// is over.
+func (s *Shell) Report(ctx context.Context, t Tenure, facts events.NodeFacts) (Tenure, error) {
+	err := tries(t.Lease, func() error {
+		now, err := s.Lease(ctx, t.Lease)
+		if err != nil {
+			return err
+		}
+		decided, err := aggregates.DecideLease(now, aggregates.ReportNode{Lease: t.Lease, Owner: t.Owner, Epoch: t.Epoch, Node: facts})
+		if err != nil {
+			return err
+		}
+		seq, err := s.appendLease(ctx, t.Lease, s.of(t), decided[0], now.Last)
+		if err == nil {
+			t.Last = seq
+		}
+		return err
+	})
+	return t, err
 }
 
 // renewAgain renews one tenure whose family moved on since t.Last.

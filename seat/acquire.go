@@ -22,10 +22,11 @@ var errNotWon = errors.New("not won")
 
 // acquire claims the seat and establishes it: cursors taken over, stages up in
 // order (H1). Whatever fails after the claim ends in a fenced release. Errors
-// of the claim itself are the caller's to judge: *aggregates.HeldError says
+// of the claim itself are the caller's to judge; saga names the handoff that
+// reserved the seat for this node, or nothing: *aggregates.HeldError says
 // whose seat it is, events.ErrUnknown that the claim may stand, which a later
 // pass finds in this incarnation's name and gives back (L4); errNotWon.
-func (h *Host) acquire(ctx context.Context, handle string) error {
+func (h *Host) acquire(ctx context.Context, handle, saga string) error {
 	lock := h.locks.of(handle)
 	if !lock.TryLock() {
 		return errNotWon // it is being released; a pass waits for no seat
@@ -38,7 +39,9 @@ func (h *Host) acquire(ctx context.Context, handle string) error {
 	finish := context.WithoutCancel(ctx)
 	claiming, cancel := context.WithTimeout(finish, claimTimeout)
 	defer cancel()
-	t, err := h.deps.Leases.Claim(claiming, events.SeatLease(handle), h.claim(), h.deps.LogClock.UnseenFor)
+	claim := h.claim()
+	claim.Saga = saga
+	t, err := h.deps.Leases.Claim(claiming, events.SeatLease(handle), claim, h.deps.LogClock.UnseenFor)
 	if err != nil {
 		return err
 	}
@@ -99,7 +102,7 @@ func (h *Host) leavingOrHolds(handle string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, holds := h.held[handle]
-	return holds || h.draining
+	return holds || h.draining || h.cordoned
 }
 
 // claim is what this node brings to a seat's lease.

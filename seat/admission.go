@@ -63,7 +63,7 @@ func (h *Host) Fence(handle string, epoch uint64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s, ok := h.held[handle]
-	if !ok || s.tenure.Epoch != epoch || s.phase == letGo || s.over || h.expired(s) {
+	if !ok || s.tenure.Epoch != epoch || s.phase == letGo || s.phase == flushed || s.over || h.expired(s) {
 		return &NotHeldError{handle, epoch}
 	}
 	return nil

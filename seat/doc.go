@@ -14,5 +14,6 @@
 // Concurrency. Run owns every goroutine and waits for them. Acquiring,
 // releasing and giving back one seat exclude each other by that seat's lock,
 // which is held across hooks and appends; the host's own mutex guards the map
-// of holdings and is never held while calling out. Order: seat lock, then mutex.
+// of holdings and is never held while calling out. Order: seat lock,
+// then mutex, then the runner's.
 package seat

@@ -159,14 +159,19 @@ func TestExclusive(t *testing.T) {
 				n.Conn.Faults.CutOff(false)
 				n.Clock.Resume()
 			}
-			f.Until(func() bool {
+			settled := func() bool {
 				for _, handle := range all {
 					if len(seattest.Holders(handle, nodes...)) != 1 {
 						return false
 					}
 				}
 				return true
-			})
+			}
+			for end := time.Now().Add(10 * shortTTL); !settled(); f.Advance(100 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("the fleet did not settle; the nodes' logs:\n%s\n%s\n%s", nodes[0].Log, nodes[1].Log, nodes[2].Log)
+				}
+			}
 			for _, n := range nodes {
 				n.Stop() // all that was asked is answered
 			}

@@ -24,6 +24,18 @@ type Sight struct {
 	Behind       bool // the view is not level with the log (P10)
 }
 
+// heldBy counts the company's seats by the process that the log says has them.
+// The count moves with the claim and with the release themselves (P11).
+func (s Sight) heldBy() map[events.Incarnation]int {
+	count := map[events.Incarnation]int{}
+	for _, seat := range s.Seats {
+		if o := s.Owners[seat.Handle]; o.Held {
+			count[o.Incarnation]++
+		}
+	}
+	return count
+}
+
 // Owner is who has a seat's newest tenure.
 type Owner struct {
 	Incarnation events.Incarnation
@@ -33,10 +45,9 @@ type Owner struct {
 
 // Presence is a node's presence lease by its newest event.
 type Presence struct {
-	Owner     events.Incarnation
-	Last      uint64 // position of that event
-	Facts     events.NodeFacts
-	SeatsHeld int
+	Owner events.Incarnation
+	Last  uint64 // position of that event
+	Facts events.NodeFacts
 }
 
 // live says whether a presence may still be good: only the log clock can tell
@@ -53,7 +64,7 @@ func (h *Host) view(s Sight, earlier []placement.Node) placement.View {
 		Nodes: []placement.Node{h.ownNode()}, Earlier: earlier, Behind: s.Behind,
 		Preferred: map[string]string{}, Owner: map[string]string{}, Limits: h.cfg.Limits.ceiling(),
 	}
-	alive := map[events.Incarnation]bool{h.deps.Self: true}
+	alive, heldBy := map[events.Incarnation]bool{h.deps.Self: true}, s.heldBy()
 	for _, p := range s.Presences {
 		if p.Owner.NodeID() == h.cfg.NodeID || !h.live(p) {
 			continue
@@ -61,7 +72,8 @@ func (h *Host) view(s Sight, earlier []placement.Node) placement.View {
 		alive[p.Owner] = true
 		v.Nodes = append(v.Nodes, placement.Node{
 			ID: p.Owner.NodeID(), Labels: p.Facts.Labels, Seats: runsSeats(p.Facts.Roles),
-			SeatsHeld: p.SeatsHeld, SeatsHeldKnown: true,
+			Draining: p.Facts.Draining || p.Facts.Cordoned, Withdrawn: p.Facts.Withdrawn,
+			SeatsHeld: heldBy[p.Owner], SeatsHeldKnown: true,
 		})
 	}
 	for handle, o := range s.Owners {
@@ -72,15 +84,17 @@ func (h *Host) view(s Sight, earlier []placement.Node) placement.View {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v.Draining = h.draining
+	v.Draining = h.draining || h.cordoned
 	for _, handle := range h.handles() {
 		delete(v.Owner, handle) // what it holds it knows better than any view
 		switch h.held[handle].phase {
 		case undead:
 			v.Stuck = append(v.Stuck, handle) // charged first (P7)
 		case acquiring, held:
-			v.Held = append(v.Held, handle)
-		case leaving, letGo: // going already: given back once, and no room is kept for it
+			if _, going := h.runner.open(handle); !going {
+				v.Held = append(v.Held, handle)
+			}
+		case leaving, flushed, letGo: // going already: given back once, and no room is kept for it
 		}
 	}
 	return v
@@ -90,7 +104,7 @@ func (h *Host) ownNode() placement.Node {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return placement.Node{
-		ID: h.cfg.NodeID, Labels: h.cfg.Facts.Labels, Seats: h.cfg.RunsSeats, Draining: h.draining,
+		ID: h.cfg.NodeID, Labels: h.cfg.Facts.Labels, Seats: h.cfg.RunsSeats, Draining: h.draining || h.cordoned,
 		SeatsHeld: len(h.held), SeatsHeldKnown: true,
 	}
 }

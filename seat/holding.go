@@ -13,8 +13,9 @@ import (
 // phase is how far a seat is into its life on this node.
 //
 //	acquiring → held → leaving → letGo
-//	    │                 │  ↖
-//	    └──→ leaving      └→ undead
+//	    │                │ │ ↖     ↑
+//	    └──→ leaving     │ └→ undead
+//	                     └→ flushed ┘ (or gone, by a handoff's release)
 //
 // Only held admits turns. All but letGo are renewed.
 type phase int
@@ -24,6 +25,7 @@ const (
 	held                   // established
 	leaving                // its stages are going down
 	undead                 // a teardown failed: kept, renewed, retried (H6)
+	flushed                // torn down under a handoff, which releases it
 	letGo                  // torn down; the release is not known to stand yet
 )
 
@@ -33,10 +35,11 @@ type holding struct {
 	phase  phase
 	// good was read before the newest write that proved the tenure was sent:
 	// exclusivity is bought from there to good + TTL (A1, A3).
-	good  clock.Instant
-	over  bool // the tenure is known to have ended: fence closed, not renewed
-	stale bool // admission was refused since; the edge is logged once
-	up    int  // how many stages are up
+	good   clock.Instant
+	over   bool // the tenure is known to have ended: fence closed, not renewed
+	moving bool // somebody is getting rid of it
+	stale  bool // admission was refused since; the edge is logged once
+	up     int  // how many stages are up
 
 	mode     Mode // of the teardown under way
 	reason   events.Reason

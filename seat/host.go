@@ -35,6 +35,8 @@ type Leases interface {
 	Claim(ctx context.Context, l events.Lease, c commands.Claim, unseen commands.Unseen) (commands.Tenure, error)
 	Renew(ctx context.Context, ts []commands.Tenure) []commands.Renewed
 	Release(ctx context.Context, t commands.Tenure, reason events.Reason) error
+	// Report records what a node says of itself under its presence.
+	Report(ctx context.Context, t commands.Tenure, facts events.NodeFacts) (commands.Tenure, error)
 }
 
 // Reporter records that a seat admits turns.
@@ -61,10 +63,14 @@ type Deps struct {
 	Takeover Takeover
 	LogClock LogClock
 	Fleet    Fleet
+	Handoffs Handoffs
+	Gates    Gates
 	Stages   []Stage
 	// Renewed is told, after every round, which seats were renewed: admission
 	// is open again for whoever deferred (A2). It must not block.
 	Renewed func(handles []string)
+	// Progress is told how a shutdown goes on; nil: nobody is.
+	Progress Progress
 	// Watchdog ends the process when the heartbeat stalls; nil: nobody does.
 	Watchdog *Watchdog
 	Now      clock.Source
@@ -81,7 +87,8 @@ type Host struct {
 	freed chan struct{} // one slot: a lease was given back since
 	work  sync.WaitGroup
 
-	locks keyedLocks
+	locks  keyedLocks
+	runner *runner
 
 	mu       sync.Mutex // guards what follows; never held while calling out
 	held     map[string]*holding
@@ -89,16 +96,19 @@ type Host struct {
 	proved   clock.Instant // of presence, as holding.good
 	clash    events.Incarnation
 	draining bool
+	cordoned bool // an operator's: claims nothing, keeps what it holds
 	lastPass Pass
 	seen     map[events.Incarnation]uint64 // newest event of each presence, as the last pass read it
 }
 
 // New returns a host that holds nothing yet.
 func New(cfg Config, deps Deps) *Host {
-	return &Host{
+	h := &Host{
 		cfg: cfg, deps: deps, log: deps.Log.With(keyNode, cfg.NodeID),
 		wake: make(chan struct{}, 1), freed: make(chan struct{}, 1), held: map[string]*holding{},
 	}
+	h.runner = &runner{h: h, folds: map[string]*fold{}}
+	return h
 }
 
 // Wake asks for a pass before the next one is due (P5). It never blocks; asking
@@ -112,7 +122,7 @@ func (h *Host) Wake() {
 
 // leaveTimeout bounds a whole shutdown: in-flight turns get their own bound,
 // and what is not released by then lapses.
-const leaveTimeout = 2 * time.Minute
+const leaveTimeout = 5 * time.Minute
 
 // Run holds the node's presence and its seats until ctx ends, then gives
 // everything back and returns. Heartbeats go on until the last seat is given
@@ -127,45 +137,24 @@ func (h *Host) Run(ctx context.Context) error {
 	cancel()
 	stop()
 	beats.Wait()
+	h.runner.close()
 	h.work.Wait()
 	return context.Cause(ctx)
 }
 
-// leave gives every seat back, then the presence (H4 drain).
+// leave gives every seat up, then the presence (H4 drain). It counts in no share
+// from the first moment, and claims nothing (P6, P13).
 func (h *Host) leave(ctx context.Context) {
 	h.mu.Lock()
 	h.draining = true
-	var all sync.WaitGroup
-	for _, handle := range h.handles() {
-		epoch := h.held[handle].tenure.Epoch
-		all.Go(func() { h.release(ctx, handle, epoch, Voluntary, events.ReasonDrain) })
-	}
 	h.mu.Unlock()
-	all.Wait()
-	for ctx.Err() == nil && h.worthWaiting() {
-		again := time.NewTimer(h.cfg.Heartbeat())
-		select {
-		case <-ctx.Done():
-		case <-h.freed:
-		case <-again.C:
-		}
-		again.Stop()
+	if err := h.reportPresence(ctx); err != nil {
+		h.log.Warn(logReportFailed, "what", "draining", keyErr, err)
+	}
+	if err := h.empty(ctx, string(h.deps.Self), h.deps.Progress); err != nil {
+		h.log.Warn(logLeaveCut, keyErr, err, "left", h.left())
 	}
 	h.dropPresence(ctx)
-}
-
-// worthWaiting says whether a seat is still to be given back that would not
-// free itself by now: an undead one, which the heartbeats retry, or one whose
-// release was not answered.
-func (h *Host) worthWaiting() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, s := range h.held {
-		if !h.expired(s) {
-			return true
-		}
-	}
-	return false
 }
 
 // sweeps runs a pass every interval, and early ones as P5 allows: one for a

@@ -26,22 +26,12 @@ type Sighting struct {
 // Look implements Fleet.
 func (s *Sighting) Look(ctx context.Context) (Sight, error) {
 	sight := Sight{Owners: map[string]Owner{}, Behind: s.Behind()}
-	facts := map[events.Incarnation]projections.Node{}
 	err := s.View(func(r projections.Reader) error {
 		_, known, err := r.Company()
 		if err != nil {
 			return err
 		}
 		sight.CompanyKnown = known
-		fleet, err := r.Fleet()
-		if err != nil {
-			return err
-		}
-		for _, n := range fleet.Nodes {
-			if n.Holder != nil {
-				facts[n.Holder.Owner] = n
-			}
-		}
 		registered, err := registered(r)
 		if err != nil {
 			return err
@@ -58,7 +48,7 @@ func (s *Sighting) Look(ctx context.Context) (Sight, error) {
 	if err != nil {
 		return Sight{}, err
 	}
-	sight.Presences, err = s.presences(ctx, facts)
+	sight.Presences, err = s.presences(ctx)
 	return sight, err
 }
 
@@ -97,47 +87,56 @@ func eachSeat(r projections.Reader, fn func(projections.Seat)) error {
 	}
 }
 
-// presences keeps the newest event of each presence that was not released. What
-// a node says of itself stands on its claim, which the read model has; until it
-// does, the node counts without facts.
-func (s *Sighting) presences(ctx context.Context, facts map[events.Incarnation]projections.Node) ([]Presence, error) {
+// presences keeps the newest event of each presence that was not released, and
+// what the node last said of itself, which stands on the tenure's subject.
+func (s *Sighting) presences(ctx context.Context) ([]Presence, error) {
 	msgs, err := s.Presences(ctx)
 	if err != nil {
 		return nil, err
 	}
-	newest := map[string]aggregates.Lease{}
+	byNode := map[string]*Presence{}
 	for _, msg := range msgs { // by sequence: the later event of a family wins
 		r, err := events.Decode(s.Subjects, msg)
 		if err != nil {
 			return nil, err
 		}
-		newest[leaseID(r.Event)] = aggregates.EvolveLease(aggregates.Lease{}, r.Seq, r.Event)
+		now := aggregates.EvolveLease(aggregates.Lease{}, r.Seq, r.Event)
+		id, facts := about(r.Event)
+		p := byNode[id]
+		if p == nil {
+			p = &Presence{}
+			byNode[id] = p
+		}
+		p.Owner, p.Last = now.Owner, now.Last
+		if now.Status == aggregates.LeaseFree {
+			p.Owner = ""
+		}
+		if facts != nil {
+			p.Facts = *facts
+		}
 	}
 	var out []Presence
-	for _, l := range newest {
-		if l.Status == aggregates.LeaseFree {
-			continue
+	for _, p := range byNode {
+		if p.Owner != "" {
+			out = append(out, *p)
 		}
-		p := Presence{Owner: l.Owner, Last: l.Last}
-		if n, ok := facts[l.Owner]; ok {
-			p.Facts = events.NodeFacts{Roles: n.Roles, Labels: n.Labels}
-			p.SeatsHeld = n.SeatsHeld
-		}
-		out = append(out, p)
 	}
 	return out, nil
 }
 
-func leaseID(e events.Event) string {
+// about says whose presence the event is of, and what it says of the node.
+func about(e events.Event) (id string, facts *events.NodeFacts) {
 	switch e := e.(type) {
 	case events.LeaseClaimed:
-		return e.Lease.ID
+		return e.Lease.ID, e.Node
+	case events.NodeReported:
+		return e.Lease.ID, &e.Node
 	case events.LeaseRenewed:
-		return e.Lease.ID
+		return e.Lease.ID, nil
 	case events.LeaseReleased:
-		return e.Lease.ID
+		return e.Lease.ID, nil
 	case events.LeaseFenced:
-		return e.Lease.ID
+		return e.Lease.ID, nil
 	}
-	return ""
+	return "", nil
 }

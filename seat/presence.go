@@ -45,7 +45,8 @@ func (h *Host) ensurePresence(ctx context.Context) bool {
 func (h *Host) claimPresence(ctx context.Context) (commands.Tenure, error) {
 	lease := events.NodeLease(h.cfg.NodeID)
 	c := h.claim()
-	c.Node = &h.cfg.Facts
+	facts := h.facts()
+	c.Node = &facts
 	t, err := h.deps.Leases.Claim(ctx, lease, c, h.deps.LogClock.UnseenFor)
 	var other *aggregates.HeldError
 	if !errors.As(err, &other) || other.Owner != h.deps.Self {
@@ -58,6 +59,36 @@ func (h *Host) claimPresence(ctx context.Context) (commands.Tenure, error) {
 		return t, err
 	}
 	return h.deps.Leases.Claim(ctx, lease, c, h.deps.LogClock.UnseenFor)
+}
+
+// facts is what this node says of itself.
+func (h *Host) facts() events.NodeFacts {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := h.cfg.Facts
+	f.Draining, f.Cordoned = h.draining, h.cordoned
+	return f
+}
+
+// reportPresence tells the fleet what has changed about this node. Without a
+// presence there is nothing to tell: the claim of one says it.
+func (h *Host) reportPresence(ctx context.Context) error {
+	h.mu.Lock()
+	p := h.presence
+	h.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	t, err := h.deps.Leases.Report(ctx, *p, h.facts())
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.presence != nil && h.presence.Epoch == t.Epoch {
+		h.presence.Last = t.Last
+	}
+	return nil
 }
 
 // dropPresence gives the presence back; if that is not answered it lapses.

@@ -68,14 +68,15 @@ func (h *Host) teardown(ctx context.Context, handle string, mode Mode, reason ev
 		mode = Fenced // what was a wish is a loss by now
 	}
 	h.mu.Unlock()
-	if going && !h.stagesDown(ctx, handle, up, mode, reason) {
+	if going && !h.stagesDown(ctx, handle, up, mode, reason, letGo) {
 		return
 	}
 	h.sendRelease(ctx, handle)
 }
 
-// stagesDown takes the stages down and says whether that is proven.
-func (h *Host) stagesDown(ctx context.Context, handle string, up int, mode Mode, reason events.Reason) bool {
+// stagesDown takes the stages down and says whether that is proven; if so, the
+// seat is in the phase that follows.
+func (h *Host) stagesDown(ctx context.Context, handle string, up int, mode Mode, reason events.Reason, then phase) bool {
 	ctx, cancel := context.WithTimeout(ctx, teardownTimeout)
 	defer cancel()
 	left, err := h.tearDown(ctx, handle, up, mode)
@@ -89,7 +90,7 @@ func (h *Host) stagesDown(ctx context.Context, handle string, up int, mode Mode,
 		}
 		s.attempts++
 	} else {
-		s.phase = letGo // from here on the fence is closed, whatever the answer
+		s.phase = then // from here on the fence is closed, whatever the answer
 	}
 	since := s.unproven
 	h.mu.Unlock()
@@ -123,13 +124,7 @@ func (h *Host) sendRelease(ctx context.Context, handle string) {
 		h.log.Warn(logReleaseUnknown, keySeat, handle, keyEpoch, t.Epoch, keyErr, err)
 		return
 	}
-	h.mu.Lock()
-	delete(h.held, handle)
-	h.mu.Unlock()
-	select {
-	case h.freed <- struct{}{}:
-	default:
-	}
+	h.gone(handle)
 }
 
 // retry takes up teardowns and releases that did not succeed (H6). Each runs on

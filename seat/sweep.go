@@ -71,7 +71,7 @@ func (h *Host) sweep(ctx context.Context) Pass {
 		Held: plan.Held, Capacity: plan.Capacity, Full: plan.Full, Unplaceable: plan.Unplaceable,
 		recent: recent, earlier: earlier,
 	}
-	pass.Released = h.giveBackExcess(ctx, plan)
+	pass.Released = h.giveBackExcess(ctx, sight, view, plan)
 	pass.Claimed, pass.NextLapse = h.claimPlanned(ctx, plan)
 	for _, p := range sight.Presences { // a peer that dies frees its seats then
 		if p.Owner != h.deps.Self && h.live(p) {
@@ -109,6 +109,16 @@ func (h *Host) nextLapse(next time.Duration, last uint64) time.Duration {
 	return wait
 }
 
+// nextReserved is nextLapse for a seat that is reserved for another.
+func (h *Host) nextReserved(next time.Duration, r *aggregates.ReservedError) time.Duration {
+	age, known := h.deps.LogClock.UnseenFor(r.Last)
+	wait := max(r.For-age+time.Millisecond, minLapseWait)
+	if !known || (next > 0 && next <= wait) {
+		return next
+	}
+	return wait
+}
+
 func (h *Host) giveBackUnheld(ctx context.Context, s Sight) {
 	for handle, o := range s.Owners {
 		if o.Held && o.Incarnation == h.deps.Self {
@@ -121,20 +131,38 @@ func (h *Host) giveBackUnheld(ctx context.Context, s Sight) {
 // is over its share, within the pass's limit (P4).
 //
 // Each goes on its own: a turn that takes long to end holds up neither the
-// other seats nor the pass.
-func (h *Host) giveBackExcess(ctx context.Context, plan placement.Plan) int {
+// other seats nor the pass. A seat that another node has room for is handed to
+// it, which keeps it dark for as short as can be (design §5).
+func (h *Host) giveBackExcess(ctx context.Context, s Sight, view placement.View, plan placement.Plan) int {
 	ctx = context.WithoutCancel(ctx) // a teardown that began is finished, within its own bounds
-	start := func(handles []string, reason events.Reason) {
-		for _, handle := range handles {
-			if epoch, ok := h.startLeaving(handle, reason); ok {
-				h.work.Go(func() { h.release(ctx, handle, epoch, Voluntary, reason) })
-			}
+	for _, handle := range plan.Decommissioned {
+		if epoch, ok := h.startLeaving(handle, events.ReasonRoleGone); ok {
+			h.work.Go(func() { h.release(ctx, handle, epoch, Voluntary, events.ReasonRoleGone) })
 		}
 	}
-	start(plan.Decommissioned, events.ReasonRoleGone)
-	start(plan.Moved, events.ReasonMoved)
-	start(plan.Release, events.ReasonRebalance)
+	targets := h.targets(s, view)
+	for _, handle := range plan.Moved {
+		h.moveOrRelease(ctx, handle, targets(handle), events.HandoffMove, events.ReasonMoved)
+	}
+	for _, handle := range plan.Release {
+		h.moveOrRelease(ctx, handle, targets(handle), events.HandoffRebalance, events.ReasonRebalance)
+	}
 	return len(plan.Release)
+}
+
+// targets chooses for each seat that leaves the process to hand it to; "" where
+// no node has room for it.
+func (h *Host) targets(s Sight, view placement.View) func(handle string) events.Incarnation {
+	chosen := view.Targets()
+	return func(handle string) events.Incarnation {
+		node := chosen.For(handle)
+		for _, p := range s.Presences {
+			if node != "" && p.Owner.NodeID() == node && h.live(p) {
+				return p.Owner
+			}
+		}
+		return ""
+	}
 }
 
 // claimPlanned tries the plan's candidates until the pass's limit (P2), and
@@ -146,14 +174,17 @@ func (h *Host) claimPlanned(ctx context.Context, plan placement.Plan) (claimed i
 		if !ok || ctx.Err() != nil {
 			break
 		}
-		err := h.acquire(ctx, handle)
+		err := h.acquire(ctx, handle, "")
 		var other *aggregates.HeldError
+		var reserved *aggregates.ReservedError
 		switch {
 		case err == nil:
 			claimed++
 			continue
 		case errors.As(err, &other):
 			next = h.nextLapse(next, other.Last)
+		case errors.As(err, &reserved): // its handoff is under way
+			next = h.nextReserved(next, reserved)
 		case errors.Is(err, errNotWon):
 		default:
 			h.log.Warn(logAcquireFailed, keySeat, handle, keyErr, err)

@@ -49,6 +49,9 @@ type node struct {
 	host     *seat.Host
 	watchdog *seat.Watchdog
 	api      net.Listener // nil when the node has no role "api"
+	// stay, unless nil, returns when the log may go: the seats are given back by
+	// then, and everything else still serves.
+	stay func()
 
 	closers []func() // in the order in which they were opened
 }
@@ -87,7 +90,7 @@ func boot(ctx context.Context, cfg Config, log *slog.Logger, doc *companyDoc) (n
 		return n, err
 	}
 	n.wire()
-	return n, nil
+	return n, n.handoffs(ctx)
 }
 
 // mintIncarnation names this run of this process (L1).
@@ -146,6 +149,9 @@ func plainNetError(err error) error {
 func (n *node) openLog(ctx context.Context) error {
 	conn := broker.ConnectConfig{Name: n.cfg.Node.ID, URLs: n.cfg.Stream.URLs, Credentials: n.cfg.Stream.Credentials, Log: n.log}
 	if n.cfg.Stream.Type == streamEmbedded {
+		if k := n.cfg.Stream.Cluster; n.cfg.Clustered() {
+			n.log.Info("broker_cluster_joining", "cluster", k.Name, "listen", k.Listen, "servers", len(k.Routes), "needed", len(k.Routes)/2+1)
+		}
 		server, err := broker.StartServer(ctx, n.serverConfig())
 		if err != nil {
 			return err
@@ -161,7 +167,7 @@ func (n *node) openLog(ctx context.Context) error {
 	}
 	n.store, err = broker.Open(ctx, c, broker.Config{Prefix: n.cfg.Stream.Prefix, Replicas: n.cfg.Stream.Replicas, LeaseTTL: n.cfg.TTL()})
 	if err != nil {
-		return err
+		return n.withoutQuorum(err)
 	}
 	n.closers = append(n.closers, func() { _ = n.store.Close() })
 	if ttl := n.store.LeaseTTL(); ttl != n.cfg.TTL() { // L7
@@ -184,8 +190,7 @@ func (n *node) serverConfig() broker.ServerConfig {
 		Prefix: n.cfg.Stream.Prefix, Listen: n.cfg.Stream.Listen, Log: n.log,
 	}
 	if n.cfg.Clustered() {
-		k := n.cfg.Stream.Cluster
-		s.Cluster = &broker.ClusterConfig{Name: k.Name, Listen: k.Listen, Routes: k.Routes}
+		s.Cluster, s.Secret = clusterServer(n.cfg.Stream.Cluster)
 	}
 	return s
 }
@@ -210,6 +215,10 @@ func (n *node) run(ctx context.Context) error {
 	}
 	g.Go(func() error {
 		err := n.host.Run(hosting)
+		if n.stay != nil && ctx.Err() != nil {
+			n.log.Info("node_seats_returned", "node", n.cfg.Node.ID)
+			n.stay()
+		}
 		stop(err)
 		return err
 	})

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/seat-tenure/tenure/badgerstore"
 	"github.com/seat-tenure/tenure/clock"
@@ -13,6 +14,7 @@ import (
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/graph"
 	"github.com/seat-tenure/tenure/projections"
+	"github.com/seat-tenure/tenure/sagas"
 	"github.com/seat-tenure/tenure/seat"
 	"github.com/seat-tenure/tenure/turn"
 )
@@ -97,6 +99,7 @@ func (n *node) wire() {
 	n.inboxes = turn.NewInboxes(worker, n.mail, n.roster.mark, n.log)
 	n.host = seat.New(cfg, seat.Deps{
 		Self: n.self, Leases: n.shell, Reporter: n.shell, Takeover: n.cursors, LogClock: n.logClock,
+		Handoffs: n.shell, Gates: n.inboxes, Progress: n.progress,
 		Fleet: &seat.Sighting{
 			View: n.view, Subjects: n.store.Subjects(),
 			Presences: func(ctx context.Context) ([]events.Message, error) {
@@ -113,6 +116,51 @@ func (n *node) wire() {
 		Renewed: n.inboxes.Renewed, Watchdog: n.watchdog, Now: clock.System, Log: n.log,
 	})
 	worker.Admission = n.host
+}
+
+// progress says in the log what a shutdown waits for, once for each change.
+func (n *node) progress(left map[string]string) {
+	if len(left) == 0 {
+		n.log.Info("node_emptied")
+		return
+	}
+	waits := make([]string, 0, len(left))
+	for handle, why := range left {
+		waits = append(waits, handle+": "+why)
+	}
+	slices.Sort(waits)
+	n.log.Info("node_emptying", "seats", len(left), "waiting", strings.Join(waits[:min(len(waits), 10)], "; "))
+}
+
+// handoffs gives the host the handoffs that are open at the start: the newest
+// event of each, then of its seat's lease.
+func (n *node) handoffs(ctx context.Context) error {
+	fleet, subjects := n.store.Stream(events.StreamFleet), n.store.Subjects()
+	newest, err := fleet.LastPerSubject(ctx, subjects.Handoff("*"))
+	if err != nil {
+		return err
+	}
+	for _, msg := range newest {
+		saga, err := events.Decode(subjects, msg)
+		if err != nil {
+			return err
+		}
+		if !sagas.EvolveHandoff(sagas.Handoff{}, saga.Seq, saga.Event).Open() {
+			continue
+		}
+		n.host.Edge(saga)
+		_, body := saga.Event.(events.HandoffEvent).Handoff()
+		msg, err := fleet.Last(ctx, subjects.Family(events.SeatLease(body.Handle)))
+		if err != nil {
+			return err
+		}
+		lease, err := events.Decode(subjects, msg)
+		if err != nil {
+			return err
+		}
+		n.host.Edge(lease)
+	}
+	return nil
 }
 
 func (n *node) view(fn func(projections.Reader) error) error {

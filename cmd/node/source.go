@@ -31,9 +31,15 @@ func (s *viewSource) Follow(ctx context.Context, from uint64, fn func(badgerstor
 			return err
 		}
 		for _, r := range batch {
+			if s.stream == events.StreamFleet {
+				s.n.host.Edge(r)
+			}
 			if c, ok := r.Event.(events.CompanyApplied); ok {
 				s.applied(c)
 			}
+		}
+		if s.stream == events.StreamFleet && caughtUp {
+			s.n.host.Live()
 		}
 		return nil
 	})

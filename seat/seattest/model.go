@@ -8,6 +8,7 @@ import (
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/projections"
 	"github.com/seat-tenure/tenure/projections/rowstest"
+	"github.com/seat-tenure/tenure/seat"
 )
 
 // model is a node's read model, in memory.
@@ -17,10 +18,10 @@ type model struct {
 	thaw chan struct{}   // guarded by mu; not nil while the model stands still
 }
 
-// follow keeps the model up to the log until ctx ends. applied is called after a
-// new company revision is in it.
-func (m *model) follow(ctx context.Context, store broker.Store, applied func()) error {
-	return broker.NewSource(store).Follow(ctx, events.StreamFleet, 1, func(batch []events.Recorded, _ bool) error {
+// follow keeps the model up to the log until ctx ends, and the host's handoffs
+// with it. The host is woken after a new company revision is in the model.
+func (m *model) follow(ctx context.Context, store broker.Store, host *seat.Host) error {
+	return broker.NewSource(store).Follow(ctx, events.StreamFleet, 1, func(batch []events.Recorded, caughtUp bool) error {
 		m.mu.Lock()
 		thaw := m.thaw
 		m.mu.Unlock()
@@ -38,8 +39,14 @@ func (m *model) follow(ctx context.Context, store broker.Store, applied func()) 
 				return err
 			}
 			if _, is := r.Event.(events.CompanyApplied); is {
-				defer applied()
+				defer host.Wake()
 			}
+		}
+		for _, r := range batch {
+			host.Edge(r)
+		}
+		if caughtUp {
+			host.Live()
 		}
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/seat-tenure/tenure/broker"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/sagas"
 	"github.com/seat-tenure/tenure/seat"
 )
 
@@ -27,6 +28,10 @@ type Config struct {
 	Leases func(seat.Leases) seat.Leases
 	// Store wraps what the node sees of the broker.
 	Store func(broker.Store) broker.Store
+	// Behind says that the node's view is not level with the log (P10).
+	Behind func() bool
+	// Log takes what the node logs; default: records of its own.
+	Log *Records
 	// Reuse boots the node as that incarnation, else a new one.
 	Reuse events.Incarnation
 }
@@ -53,8 +58,11 @@ type Node struct {
 // Start boots a node. It runs until Stop, Kill or the end of the test.
 func (f *Fleet) Start(cfg Config) *Node {
 	n := &Node{
-		ID: cfg.ID, Self: cfg.Reuse, Conn: f.Conn.Peer(), Clock: &Clock{}, Log: &Records{},
+		ID: cfg.ID, Self: cfg.Reuse, Conn: f.Conn.Peer(), Clock: &Clock{}, Log: cfg.Log,
 		model: &model{rows: map[string][]byte{}}, ended: make(chan struct{}),
+	}
+	if n.Log == nil {
+		n.Log = &Records{}
 	}
 	if n.Self == "" {
 		n.Self = f.Boot(cfg.ID)
@@ -72,7 +80,7 @@ func (f *Fleet) Start(cfg Config) *Node {
 	serving, end := context.WithCancel(context.WithoutCancel(f.tb.Context()))
 	n.stop = stop
 	n.parts.Go(func() { _ = n.logClock.Run(serving) })
-	n.parts.Go(func() { _ = n.model.follow(serving, n.Store, n.Host.Wake) })
+	n.parts.Go(func() { _ = n.model.follow(serving, n.Store, n.Host) })
 	n.parts.Go(func() {
 		_ = n.Host.Run(running)
 		close(n.ended)
@@ -110,7 +118,11 @@ func (f *Fleet) host(n *Node, cfg Config) *seat.Host {
 			},
 			Subjects: f.Subjects, Behind: func() bool { return false },
 		},
+		Handoffs: n.Shell, Gates: openGates{},
 		Renewed: func([]string) {}, Now: n.Clock.Now, Log: n.Log.Logger(),
+	}
+	if cfg.Behind != nil {
+		d.Fleet.(*seat.Sighting).Behind = cfg.Behind
 	}
 	if cfg.Renewed != nil {
 		d.Renewed = cfg.Renewed
@@ -123,6 +135,15 @@ func (f *Fleet) host(n *Node, cfg Config) *seat.Host {
 	}
 	return seat.New(c, d)
 }
+
+// openGates is a node whose seats have no inbox to hold.
+type openGates struct{}
+
+// Quiesce implements seat.Gates.
+func (openGates) Quiesce(context.Context, string, string) error { return nil }
+
+// Lift implements seat.Gates.
+func (openGates) Lift(string, func(sagas.Holds) sagas.Holds) {}
 
 // Stop drains the node, as SIGTERM does, and waits until it has ended.
 func (n *Node) Stop() {

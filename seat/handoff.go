@@ -1,0 +1,304 @@
+package seat
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/seat-tenure/tenure/aggregates"
+	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/sagas"
+)
+
+// Handoffs writes the steps of handoffs; *commands.Shell does.
+type Handoffs interface {
+	Handoff(ctx context.Context, handle string, command func(sagas.Handoff, aggregates.Lease) sagas.HandoffCommand) (sagas.Handoff, error)
+}
+
+// Gates hold the seats' inboxes; *turn.Inboxes does.
+type Gates interface {
+	// Quiesce takes the hold and waits for the turn in flight.
+	Quiesce(ctx context.Context, handle, hold string) error
+	Lift(handle string, fn func(sagas.Holds) sagas.Holds)
+}
+
+// Limits of the runner.
+const (
+	// stepTimeout bounds one step's write.
+	stepTimeout = 30 * time.Second
+	// stepAgain is the pause after a step that nobody answered.
+	stepAgain = 500 * time.Millisecond
+	// turnLimit is how long a handoff waits for a turn in flight (H4).
+	turnLimit = 30 * time.Second
+)
+
+// runner drives the handoffs that this node sees: it folds the seats' edges as
+// the log has them, asks what this node is to do now, and does it, one seat at
+// a time and one effect after the other. What it remembers is a fold of the log
+// and nothing else: an effect that comes late is refused by its command.
+//
+// Nothing at or below the log's head that the start saw drives anything by
+// itself: until Live the runner only folds.
+type runner struct {
+	h *Host
+
+	mu     sync.Mutex
+	folds  map[string]*fold
+	live   bool // the log was read up to the head that the start saw
+	closed bool
+}
+
+// fold is one seat's handoff. Guarded by runner.mu.
+type fold struct {
+	state   sagas.Handoff
+	running bool
+	again   bool // something happened since the run began
+	timer   *time.Timer
+}
+
+// Edge takes in one event of FLEET, in order. It does not block. Handoffs are
+// folded from their first event on; a start that does not read from there gives
+// the newest event of each first, and of its seat's lease.
+func (h *Host) Edge(r events.Recorded) {
+	handle, follows := "", false
+	switch e := r.Event.(type) {
+	case events.HandoffEvent:
+		_, body := e.Handoff()
+		handle, follows = body.Handle, true
+	case events.LeaseClaimed:
+		handle = seatOf(e.Lease)
+	case events.LeaseReleased:
+		handle = seatOf(e.Lease)
+	case events.LeaseFenced:
+		handle = seatOf(e.Lease)
+	case events.LeaseDeclined:
+		handle = seatOf(e.Lease)
+	case events.SeatEstablished:
+		handle = e.Handle
+	}
+	if handle == "" {
+		return
+	}
+	h.runner.mu.Lock()
+	defer h.runner.mu.Unlock()
+	f := h.runner.folds[handle]
+	if f == nil {
+		if !follows {
+			return
+		}
+		f = &fold{}
+		h.runner.folds[handle] = f
+	}
+	if follows && r.Seq <= f.state.Last {
+		return // seeded by the one who asked for it
+	}
+	f.state = sagas.EvolveHandoff(f.state, r.Seq, r.Event)
+	h.runner.kick(handle, f)
+}
+
+// seed begins the fold of a handoff that this node has just asked for, whose
+// event is still on its way: until it comes round the seat must not look idle.
+func (r *runner) seed(s sagas.Handoff) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f := r.folds[s.Handle]; f == nil || f.state.Last < s.Last {
+		if f == nil {
+			f = &fold{}
+			r.folds[s.Handle] = f
+		}
+		f.state = s
+		r.kick(s.Handle, f)
+	}
+}
+
+// Live says that Edge has been given the log up to the head that the start saw.
+func (h *Host) Live() {
+	h.runner.mu.Lock()
+	defer h.runner.mu.Unlock()
+	h.runner.live = true
+	for handle, f := range h.runner.folds {
+		h.runner.kick(handle, f)
+	}
+}
+
+func seatOf(l events.Lease) string {
+	if l.Kind != events.KindSeat {
+		return ""
+	}
+	return l.ID
+}
+
+// kick runs the seat's handoff, now or once the run under way is over. The
+// caller holds r.mu.
+func (r *runner) kick(handle string, f *fold) {
+	switch {
+	case r.closed, !r.live:
+	case f.running:
+		f.again = true
+	default:
+		f.running = true
+		r.h.work.Go(func() { r.run(handle, f) })
+	}
+}
+
+// run does what is to be done until nothing new has happened.
+func (r *runner) run(handle string, f *fold) {
+	ctx := context.Background()
+	for {
+		r.mu.Lock()
+		f.again = false
+		state := f.state
+		r.mu.Unlock()
+		effects := sagas.Next(state, sagas.Node{Self: r.h.deps.Self, Unfit: r.h.unfit(handle)})
+		wait := time.Duration(0)
+		for _, effect := range effects {
+			if pause := r.perform(ctx, state, effect); pause > 0 && (wait == 0 || pause < wait) {
+				wait = pause
+			}
+		}
+		r.mu.Lock()
+		if !f.again || r.closed {
+			f.running = false
+			if len(effects) == 0 && !state.Open() && !f.again {
+				delete(r.folds, handle)
+			}
+			r.later(handle, f, wait)
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+	}
+}
+
+// later kicks the seat's handoff after that pause; 0 is never. The caller holds
+// r.mu.
+func (r *runner) later(handle string, f *fold, pause time.Duration) {
+	if f.timer != nil {
+		f.timer.Stop()
+		f.timer = nil
+	}
+	if pause <= 0 || r.closed {
+		return
+	}
+	f.timer = time.AfterFunc(pause, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.kick(handle, f)
+	})
+}
+
+// close ends the runner: no run begins after it. Host.Run waits for those under
+// way.
+func (r *runner) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	for _, f := range r.folds {
+		if f.timer != nil {
+			f.timer.Stop()
+		}
+	}
+}
+
+// open says whether a handoff of the seat is open, and to whom it goes.
+func (r *runner) open(handle string) (to events.Incarnation, is bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.folds[handle]
+	if f == nil || !f.state.Open() {
+		return "", false
+	}
+	return f.state.To, true
+}
+
+// perform does one effect and returns after which pause to look again, 0 for
+// only when something happens.
+func (r *runner) perform(ctx context.Context, s sagas.Handoff, effect sagas.Effect) time.Duration {
+	h, handle := r.h, s.Handle
+	var err error
+	switch e := effect.(type) {
+	case sagas.Warm: // nothing of a seat can be brought ahead of its claim yet but the node itself
+		err = r.step(ctx, handle, sagas.MarkWarmed{Saga: e.Saga, By: h.deps.Self})
+	case sagas.Quiesce:
+		err = r.quiesce(ctx, s, e)
+	case sagas.Flush:
+		if h.flush(ctx, s) {
+			err = r.step(ctx, handle, sagas.MarkFlushed{Saga: e.Saga, By: h.deps.Self})
+		}
+	case sagas.Release:
+		err = h.handOver(ctx, s, e)
+	case sagas.Claim:
+		if err = h.acquire(ctx, handle, e.Saga); errors.Is(err, errNotWon) {
+			return stepAgain
+		}
+	case sagas.Complete:
+		dark, _ := h.deps.LogClock.UnseenFor(e.Quiesced)
+		_, err = h.deps.Handoffs.Handoff(ctx, handle, func(_ sagas.Handoff, l aggregates.Lease) sagas.HandoffCommand {
+			return sagas.CompleteHandoff{Saga: e.Saga, By: h.deps.Self, Lease: l, DarkFor: dark}
+		})
+	case sagas.Decline:
+		_, err = h.deps.Handoffs.Handoff(ctx, handle, func(_ sagas.Handoff, l aggregates.Lease) sagas.HandoffCommand {
+			return sagas.DeclineHandoff{Saga: e.Saga, By: h.deps.Self, Cause: e.Cause, Lease: l}
+		})
+	case sagas.Unhold:
+		h.deps.Gates.Lift(e.Handle, func(holds sagas.Holds) sagas.Holds { return holds.LiftHandoffs(e.Through) })
+	case sagas.GiveUp:
+		h.giveUp(ctx, s, e)
+	case sagas.Abandon:
+		return r.abandon(ctx, s, e)
+	}
+	return r.answered(s, effect, err)
+}
+
+// answered says what an effect's error means for trying again. A refusal needs
+// nothing: the event that made it one is on its way, or here.
+func (r *runner) answered(s sagas.Handoff, effect sagas.Effect, err error) time.Duration {
+	if err == nil {
+		return 0
+	}
+	r.h.log.Debug(logHandoffStep, keySaga, s.ID(), "effect", effectName(effect), keyErr, err)
+	if errors.Is(err, events.ErrUnknown) || errors.Is(err, events.ErrUnavailable) || errors.Is(err, events.ErrBusy) {
+		return stepAgain
+	}
+	return 0
+}
+
+func (r *runner) step(ctx context.Context, handle string, cmd sagas.HandoffCommand) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	_, err := r.h.deps.Handoffs.Handoff(ctx, handle, func(sagas.Handoff, aggregates.Lease) sagas.HandoffCommand { return cmd })
+	return err
+}
+
+// quiesce holds the inbox until the turn in flight has ended, or the handoff's
+// patience with it has.
+func (r *runner) quiesce(ctx context.Context, s sagas.Handoff, e sagas.Quiesce) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Patience.Quiesce.Duration())
+	defer cancel()
+	if err := r.h.deps.Gates.Quiesce(ctx, s.Handle, e.Hold); err != nil {
+		return err // the deadline is anybody's to call; the hold is lifted by it
+	}
+	return r.step(ctx, s.Handle, sagas.MarkQuiesced{Saga: e.Saga, By: r.h.deps.Self})
+}
+
+// abandon gives the handoff up once its newest event is old enough, and says
+// when to look again until then.
+func (r *runner) abandon(ctx context.Context, s sagas.Handoff, e sagas.Abandon) time.Duration {
+	unseen, known := r.h.deps.LogClock.UnseenFor(e.Last)
+	if !known && e.After > 0 {
+		return time.Second
+	}
+	if unseen < e.After {
+		return e.After - unseen + time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	_, err := r.h.deps.Handoffs.Handoff(ctx, s.Handle, func(_ sagas.Handoff, l aggregates.Lease) sagas.HandoffCommand {
+		return sagas.AbandonHandoff{Saga: e.Saga, Cause: e.Cause, By: string(r.h.deps.Self), Unseen: unseen, Known: known, Lease: l}
+	})
+	if err == nil {
+		r.h.log.Warn(logHandoffAbandoned, keySaga, e.Saga, "step", s.Step(), "cause", e.Cause)
+	}
+	return r.answered(s, e, err)
+}
