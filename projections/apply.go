@@ -66,17 +66,32 @@ func applyFleetEvent(rows Rows, r events.Recorded) error {
 		return end(rows, r, e.Lease, e.Epoch, Ended{End: EndReleased, Reason: string(e.Reason)})
 	case events.LeaseFenced:
 		return end(rows, r, e.Lease, e.Epoch, Ended{End: EndFenced, Reason: e.Reason, By: e.By})
+	case events.NodeReported:
+		return report(rows, e)
 	case events.SeatEstablished:
 		return establish(rows, r, e)
+	case events.SeatPaused:
+		return pause(rows, r, e)
+	case events.SeatResumed:
+		return resume(rows, e)
+	case events.SeatUnproven:
+		return unproven(rows, r, e)
+	case events.SeatProven:
+		return proven(rows, e)
+	case events.HandoffRequested:
+		return beginHandoff(rows, r, e)
+	case events.HandoffEvent:
+		return stepHandoff(rows, r, e)
 	case events.TriggerSkipped:
 		return skip(rows, r, e)
 	case events.MailboxRegistered:
 		return put(rows, keyMailboxes+e.Handle, Mailbox{Handle: e.Handle, AgentID: e.AgentID, Position: r.Seq, At: stamp(r)})
 	case events.CompanyApplied:
 		return applyCompany(rows, r, e)
-	case events.LeaseRenewed, events.StreamMarked:
+	case events.LeaseRenewed, events.LeaseDeclined, events.StreamMarked:
 		// No view keeps anything of these: a renewal tells only that the tenure
-		// goes on, and a marker is the checkpoint's business.
+		// goes on, a decline ends a reservation that no view shows, and a marker
+		// is the checkpoint's business.
 		return nil
 	default:
 		return misplaced(r)

@@ -209,9 +209,13 @@ func TestMailboxes(t *testing.T) {
 func TestEveryEventIsKnown(t *testing.T) {
 	kinds := []events.LeaseKind{events.KindSeat, events.KindNode, events.KindWorker}
 	fits := map[events.Stream][]events.Event{
-		events.StreamFleet: {established("dev", 1, nodeA), events.TriggerSkipped{Handle: "dev"}, events.MailboxRegistered{Handle: "dev"}, company(1), events.StreamMarked{}},
-		events.StreamWork:  {done("dev", "e", "k"), events.StreamMarked{}},
-		events.StreamDead:  {parked("dev", "e", 1), events.StreamMarked{}},
+		events.StreamFleet: {established("dev", 1, nodeA), events.TriggerSkipped{Handle: "dev"}, events.MailboxRegistered{Handle: "dev"}, company(1), events.StreamMarked{},
+			events.NodeReported{Lease: events.NodeLease("x")}, events.SeatPaused{Handle: "dev"}, events.SeatResumed{Handle: "dev"},
+			events.SeatUnproven{Handle: "dev"}, events.SeatProven{Handle: "dev"}, events.LeaseDeclined{Lease: events.SeatLease("dev")},
+			events.HandoffRequested{}, events.HandoffWarmed{}, events.HandoffQuiesced{}, events.HandoffFlushed{}, events.HandoffReleased{},
+			events.HandoffCompleted{}, events.HandoffDeclined{}, events.HandoffAbandoned{}},
+		events.StreamWork: {done("dev", "e", "k"), events.StreamMarked{}},
+		events.StreamDead: {parked("dev", "e", 1), events.StreamMarked{}},
 	}
 	for _, k := range kinds {
 		l := events.Lease{Kind: k, ID: "x"}

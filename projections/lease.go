@@ -13,10 +13,12 @@ func claim(rows Rows, r events.Recorded, e events.LeaseClaimed) error {
 		if err != nil {
 			return err
 		}
-		n.ID, n.Roles, n.Labels = e.Lease.ID, nil, nil
+		var facts events.NodeFacts
 		if e.Node != nil {
-			n.Roles, n.Labels = e.Node.Roles, e.Node.Labels
+			facts = *e.Node
 		}
+		n.ID = e.Lease.ID
+		n.said(facts)
 		n.begin(r, e)
 		return put(rows, keyNodes+n.ID, n)
 	case events.KindWorker:
@@ -57,7 +59,7 @@ func end(rows Rows, r events.Recorded, l events.Lease, epoch uint64, how Ended) 
 }
 
 func (t *Tenancy) begin(r events.Recorded, e events.LeaseClaimed) {
-	t.Epoch, t.Ended = e.Epoch, nil
+	t.Epoch, t.Ended, t.Preferred = e.Epoch, nil, e.Preferred
 	t.Holder = &Holder{
 		Owner: e.Owner, Epoch: e.Epoch, Since: stamp(r), Claimed: r.Seq,
 		Preferred: e.Preferred, TTL: e.TTL, Protocol: e.Protocol,
@@ -85,8 +87,12 @@ func claimSeat(rows Rows, r events.Recorded, e events.LeaseClaimed) error {
 		}
 	}
 	after := before
+	after.Unproven = nil
 	after.begin(r, e)
 	if err := beginTenure(rows, after); err != nil {
+		return err
+	}
+	if err := handedOver(rows, after); err != nil {
 		return err
 	}
 	return putSeat(rows, before, after)
@@ -101,6 +107,7 @@ func endSeat(rows Rows, handle string, epoch uint64, how Ended) error {
 	if !after.finish(epoch, how) {
 		return nil
 	}
+	after.Unproven = nil
 	if err := endTenure(rows, before.Holder.Claimed, how); err != nil {
 		return err
 	}
@@ -117,6 +124,9 @@ func establish(rows Rows, r events.Recorded, e events.SeatEstablished) error {
 	holder.Established, holder.EstablishedAt = r.Seq, &at
 	after := before
 	after.Holder = &holder
+	if err := handedOver(rows, after); err != nil {
+		return err
+	}
 	err = changeTenure(rows, holder.Claimed, func(t *Tenure) { t.Established, t.EstablishedAt = r.Seq, &at })
 	if err != nil {
 		return err

@@ -90,3 +90,22 @@ func done(handle, id, workKey string) events.TurnCompleted {
 func parked(handle, id string, seq uint64) events.MailParked {
 	return events.MailParked{Handle: handle, Mailbox: events.Inbox, EventID: id, MailSeq: seq, Epoch: 1, Owner: nodeA, Attempts: 25, Reason: "budget spent"}
 }
+
+// handoffOf is what every event of a handoff of the seat from A to B says.
+func handoffOf(handle string, number, epoch uint64) events.HandoffBody {
+	return events.HandoffBody{Handle: handle, Number: number, From: nodeA, To: nodeB, Epoch: epoch, Reason: events.HandoffDrain, By: "ops",
+		Patience: events.Patience{Warm: 1, Quiesce: 2, Flush: 3, Release: 4, Claim: 5, Establish: 6}}
+}
+
+// handoffEvents lists the events of a handoff that succeeds, in order, and
+// between them those of the seat that it waits for.
+func handoffEvents(handle string, number, epoch uint64) []events.Event {
+	body := handoffOf(handle, number, epoch)
+	released, claimed := release(handle, epoch, nodeA), claim(handle, epoch+1, nodeB)
+	released.Successor, released.ReservedFor, released.Saga, claimed.Saga = nodeB, 5, body.ID(), body.ID()
+	return []events.Event{
+		events.HandoffRequested{HandoffBody: body}, events.HandoffWarmed{HandoffBody: body}, events.HandoffQuiesced{HandoffBody: body},
+		events.HandoffFlushed{HandoffBody: body}, events.HandoffReleased{HandoffBody: body, ReservedFor: 5}, released,
+		claimed, established(handle, epoch+1, nodeB), events.HandoffCompleted{HandoffBody: body, ClaimedEpoch: epoch + 1, DarkFor: 41},
+	}
+}

@@ -28,7 +28,7 @@ func anyLog(t *rapid.T) []events.Recorded {
 	one := rapid.Custom(func(t *rapid.T) events.Recorded {
 		fleet, work, dead := events.StreamFleet, events.StreamWork, events.StreamDead
 		l, o, h, n := lease.Draw(t, "lease"), owner.Draw(t, "owner"), handle.Draw(t, "handle"), epoch.Draw(t, "epoch")
-		switch rapid.IntRange(0, 10).Draw(t, "what") {
+		switch rapid.IntRange(0, 14).Draw(t, "what") {
 		case 0, 1, 2:
 			return events.Recorded{Stream: fleet, Event: events.LeaseClaimed{Lease: l, Epoch: n, Owner: o, TTL: 1}}
 		case 3:
@@ -45,6 +45,10 @@ func anyLog(t *rapid.T) []events.Recorded {
 		case 8:
 			return events.Recorded{Stream: fleet, Event: events.MailboxRegistered{Handle: h, AgentID: "x"}}
 		case 9:
+			return events.Recorded{Stream: fleet, Event: anyReport(t, h, n, o)}
+		case 10, 11, 12:
+			return events.Recorded{Stream: fleet, Event: anyStep(t, h, n)}
+		case 13:
 			return events.Recorded{Stream: work, Event: done(h, id.Draw(t, "id"), rapid.SampledFrom([]string{"", "k1", "k2"}).Draw(t, "key"))}
 		default:
 			return events.Recorded{Stream: dead, Event: parked(h, id.Draw(t, "id"), n)}
@@ -58,6 +62,27 @@ func anyLog(t *rapid.T) []events.Recorded {
 		log[i].Seq, log[i].At = seq, clock
 	}
 	return log
+}
+
+// anyReport draws what a holder, a node or an operator reports.
+func anyReport(t *rapid.T, handle string, epoch uint64, owner events.Incarnation) events.Event {
+	return rapid.SampledFrom([]events.Event{
+		events.SeatPaused{Handle: handle, By: "ops", Reason: "r", StopTurn: epoch > 2}, events.SeatResumed{Handle: handle, By: "ops", Reason: "r"},
+		events.SeatUnproven{Handle: handle, Epoch: epoch, Owner: owner}, events.SeatProven{Handle: handle, Epoch: epoch, Owner: owner},
+		events.NodeReported{Lease: events.NodeLease(handle), Epoch: epoch, Owner: owner, Node: events.NodeFacts{Draining: true, SeatsHeld: new(int(epoch))}},
+		events.LeaseDeclined{Lease: events.SeatLease(handle), Epoch: epoch, Owner: owner, By: nodeB, Reason: events.DeclineGated},
+	}).Draw(t, "report")
+}
+
+// anyStep draws an event of a handoff, whatever step it is at.
+func anyStep(t *rapid.T, handle string, epoch uint64) events.Event {
+	body := handoffOf(handle, rapid.Uint64Range(1, 2).Draw(t, "number"), epoch)
+	return rapid.SampledFrom([]events.Event{
+		events.HandoffRequested{HandoffBody: body}, events.HandoffRequested{HandoffBody: body}, events.HandoffWarmed{HandoffBody: body},
+		events.HandoffReleased{HandoffBody: body, ReservedFor: 5}, events.HandoffCompleted{HandoffBody: body, ClaimedEpoch: epoch + 1},
+		events.HandoffDeclined{HandoffBody: body, Step: events.StepWarmed, Cause: events.DeclineGated},
+		events.HandoffAbandoned{HandoffBody: body, Step: events.StepWarmed, Cause: events.AbandonOperator, Ender: "ops"},
+	}).Draw(t, "step")
 }
 
 // Design §7: rows rebuilt from nothing equal rows kept up in any batches, also
@@ -208,11 +233,18 @@ func TestRowsGolden(t *testing.T) {
 	apply(t, rows, fleet(company(1, "dev", "pm"), presence, claim("dev", 1, nodeA), established("dev", 1, nodeA), fence("dev", 1, nodeA),
 		claim("dev", 2, nodeB), claim("pm", 1, nodeA), claim("pm", 2, nodeB), company(2, "dev"),
 		events.MailboxRegistered{Handle: "dev", AgentID: "agent-dev"},
-		events.TriggerSkipped{Handle: "dev", EventID: "e1", Why: events.SkipPanicked, Detail: "boom", Epoch: 2, Owner: nodeB}))
+		events.TriggerSkipped{Handle: "dev", EventID: "e1", Why: events.SkipPanicked, Detail: "boom", Epoch: 2, Owner: nodeB},
+		events.NodeReported{Lease: events.NodeLease("node-a"), Epoch: 1, Owner: nodeA, Node: events.NodeFacts{
+			Roles: []string{"seats"}, Draining: true, Cordoned: true, Withdrawn: true, SeatsHeld: new(0)}},
+		events.SeatPaused{Handle: "dev", By: "ops", Reason: "review", StopTurn: true},
+		events.SeatUnproven{Handle: "dev", Epoch: 2, Owner: nodeB, Since: start}))
+	ended := append([]events.Event{company(1, "dev", "pm"), claim("dev", 1, nodeA)}, handoffEvents("dev", 1, 1)...)
+	handoffs := rowstest.Memory{}
+	apply(t, handoffs, fleet(append(ended, claim("pm", 1, nodeA), events.HandoffRequested{HandoffBody: handoffOf("pm", 1, 1)})...))
 	apply(t, rows, []events.Recorded{at(events.StreamWork, 1, done("dev", "e1", "k1")), at(events.StreamDead, 1, parked("dev", "e2", 9))})
 	golden := filepath.Join("testdata", fmt.Sprintf("rows.v%d.txt", projections.SchemaVersion))
 	if os.Getenv("TENURE_GOLDEN") == "rewrite" {
-		if err := os.WriteFile(golden, []byte(rows.Dump()), 0o644); err != nil {
+		if err := os.WriteFile(golden, []byte(rows.Dump()+handoffs.Dump()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -220,7 +252,7 @@ func TestRowsGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := rows.Dump(); got != string(want) {
+	if got := rows.Dump() + handoffs.Dump(); got != string(want) {
 		t.Errorf("rows changed their form:\ngot\n%s\nwant\n%s", got, want)
 	}
 }

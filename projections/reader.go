@@ -38,6 +38,17 @@ type TenureReader interface {
 	HolderAt(handle string, at PointInTime) (Holding, error)
 }
 
+// SagaReader reads what takes several steps: the handoffs of seats. Of a seat
+// it has those that are open and the MaxHandoffs that ended last.
+type SagaReader interface {
+	Saga(id string) (s Saga, found bool, err error)
+	// OpenHandoff reads the handoff that is moving the seat, if one is.
+	OpenHandoff(handle string) (s Saga, found bool, err error)
+	// Sagas lists sagas newest first, those requested before the position
+	// before; 0 starts at the newest.
+	Sagas(f SagaFilter, before uint64, limit int) (Page[Saga], error)
+}
+
 // WorkReader reads what turns left behind.
 type WorkReader interface {
 	Completion(handle, eventID string) (c Completion, found bool, err error)
@@ -59,6 +70,7 @@ type Reader interface {
 	FleetReader
 	SeatReader
 	TenureReader
+	SagaReader
 	WorkReader
 	MailReader
 }
@@ -84,6 +96,12 @@ type SeatFilter struct {
 type TenureFilter struct {
 	Handle string
 	Node   string
+}
+
+// SagaFilter narrows a list of sagas; its zero value lists all.
+type SagaFilter struct {
+	Handle string
+	Open   *bool // nil for both
 }
 
 // PointInTime is a position of FLEET or a time: the last event stamped at or

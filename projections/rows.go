@@ -12,7 +12,7 @@ import (
 
 // SchemaVersion numbers the form of keys and rows. Every change of either
 // raises it; a store of another version is rebuilt, not migrated.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // Rows is the inside of one transaction of a store: it reads what it wrote.
 type Rows interface {
@@ -50,6 +50,9 @@ const (
 	keySeatTenure = "f/tenure-seat/" // handle/newest first
 	keyNodeTenure = "f/tenure-node/" // node/newest first
 	keyTimes      = "f/time/"        // latest first: see times.go
+	keySagas      = "f/saga/"        // newest first, by the request's position
+	keySagaOpen   = "f/saga-open/"   // newest first
+	keySagaSeat   = "f/saga-seat/"   // handle/newest first
 	keyWorkHead   = "w/head"
 	keyDone       = "w/done/" // handle/digest of the event id
 	keyDoneByKey  = "w/key/"  // handle/digest of the work key/digest of the event id

@@ -47,16 +47,20 @@ type Tenancy struct {
 	Epoch  uint64  `json:"epoch,omitempty"`  // of the newest tenure, 0: never claimed
 	Holder *Holder `json:"holder,omitempty"` // nil: released or fenced, or never claimed
 	Ended  *Ended  `json:"ended,omitempty"`  // of the newest tenure, nil while it is in force
+	// Preferred is the node that the newest claim names, also after its end:
+	// who comes back looks first for what it held (P3).
+	Preferred string `json:"preferred,omitempty"`
 }
 
 // SeatState is what a seat can be seen to be from the log alone.
 type SeatState string
 
-// States of a seat. Others that the API knows (unproven, unplaceable, unknown)
-// need more than the log.
+// States of a seat. Others that the API knows (unplaceable, unknown) need more
+// than the log.
 const (
 	SeatHeld         SeatState = "HELD"
 	SeatEstablishing SeatState = "ESTABLISHING"
+	SeatUnproven     SeatState = "UNPROVEN" // held, and its teardown cannot be proven (H6)
 	SeatUnowned      SeatState = "UNOWNED"
 	SeatRemoved      SeatState = "REMOVED"
 )
@@ -70,6 +74,26 @@ type Seat struct {
 	Labels  map[string]string `json:"labels,omitempty"` // placement by label selector
 	Removed bool              `json:"removed,omitempty"`
 	Tenancy
+	Paused   *Paused   `json:"paused,omitempty"`   // nil: it is not; rests on no tenure (H3)
+	Unproven *Unproven `json:"unproven,omitempty"` // of the tenure in force (O3)
+	// HandoffAt is where the seat's open handoff was requested, 0: none is open.
+	HandoffAt uint64 `json:"handoff,omitempty"`
+	Handoff   *Saga  `json:"-"` // that handoff
+}
+
+// Paused is an operator's pause in force.
+type Paused struct {
+	By       string    `json:"by"`
+	Reason   string    `json:"reason"`
+	StopTurn bool      `json:"stop_turn,omitempty"`
+	Position uint64    `json:"position"` // where the pause began
+	Since    time.Time `json:"since"`    // broker's stamp of that event
+}
+
+// Unproven is a teardown that its holder cannot prove.
+type Unproven struct {
+	Position uint64    `json:"position"`
+	Since    time.Time `json:"since"` // as the holder says, else the broker's stamp
 }
 
 // Listed says whether the active company revision has the seat.
@@ -83,6 +107,8 @@ func (s Seat) State() SeatState {
 		return SeatRemoved
 	case s.Holder == nil:
 		return SeatUnowned
+	case s.Unproven != nil:
+		return SeatUnproven
 	case s.Holder.Established == 0:
 		return SeatEstablishing
 	default:
@@ -91,13 +117,33 @@ func (s Seat) State() SeatState {
 }
 
 // Node is a node's presence. Holder.Owner is its incarnation; Holder is nil for
-// a node that took leave. A node that died is told by clocks, not from here.
+// a node that took leave, whose last words stay. A node that died is told by
+// clocks, not from here.
 type Node struct {
-	ID     string            `json:"id"`
-	Roles  []string          `json:"roles,omitempty"`
-	Labels map[string]string `json:"labels,omitempty"`
+	ID        string            `json:"id"`
+	Roles     []string          `json:"roles,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Draining  bool              `json:"draining,omitempty"`
+	Cordoned  bool              `json:"cordoned,omitempty"`
+	Withdrawn bool              `json:"withdrawn,omitempty"`
+	// SeatsSaid is how many seats the node says it holds (P11); nil: it does
+	// not say.
+	SeatsSaid *int `json:"seats_said,omitempty"`
 	Tenancy
 	SeatsHeld int `json:"-"` // seats whose tenure in force is an incarnation of this node
+}
+
+// Facts is what the node says of itself, as its newest claim or report has it.
+func (n Node) Facts() events.NodeFacts {
+	return events.NodeFacts{
+		Roles: n.Roles, Labels: n.Labels, Draining: n.Draining, Cordoned: n.Cordoned,
+		Withdrawn: n.Withdrawn, SeatsHeld: n.SeatsSaid,
+	}
+}
+
+func (n *Node) said(f events.NodeFacts) {
+	n.Roles, n.Labels, n.SeatsSaid = f.Roles, f.Labels, f.SeatsHeld
+	n.Draining, n.Cordoned, n.Withdrawn = f.Draining, f.Cordoned, f.Withdrawn
 }
 
 // Duty is a singleton duty (Y1).

@@ -69,7 +69,24 @@ func (v View) held(node string) (int, error) {
 func (v View) Company() (Company, bool, error) { return get[Company](v.rows, keyCompany) }
 
 // Seat reads one seat.
-func (v View) Seat(handle string) (Seat, bool, error) { return get[Seat](v.rows, keySeats+handle) }
+func (v View) Seat(handle string) (Seat, bool, error) {
+	s, found, err := get[Seat](v.rows, keySeats+handle)
+	if err != nil || !found {
+		return Seat{}, false, err
+	}
+	err = v.withHandoff(&s)
+	return s, err == nil, err
+}
+
+// withHandoff adds the seat's open handoff, which few have.
+func (v View) withHandoff(s *Seat) error {
+	if s.HandoffAt == 0 {
+		return nil
+	}
+	saga, err := v.sagaAt(descending(s.HandoffAt))
+	s.Handoff = &saga
+	return err
+}
 
 // Seats lists seats by handle, those after the handle after.
 func (v View) Seats(f SeatFilter, after string, limit int) (Page[Seat], error) {
@@ -85,8 +102,10 @@ func (v View) Seats(f SeatFilter, after string, limit int) (Page[Seat], error) {
 		} else {
 			s, err = decode[Seat](kr.Key, kr.Row)
 		}
-		wanted := (f.State == "" || s.State() == f.State) && (!f.Listed || s.Listed())
-		return s, wanted, err
+		if err != nil || (f.State != "" && s.State() != f.State) || (f.Listed && !s.Listed()) {
+			return s, false, err
+		}
+		return s, true, v.withHandoff(&s)
 	})
 }
 
