@@ -133,6 +133,7 @@ const (
 	ReasonRebalance     Reason = "rebalance"
 	ReasonRoleGone      Reason = "role_gone"
 	ReasonMoved         Reason = "placement_moved"
+	ReasonOperator      Reason = "operator"
 	ReasonRenewRefused  Reason = "renew_refused"
 	ReasonTTLGrace      Reason = "ttl_grace"
 	ReasonAcquireFailed Reason = "acquire_failed"

@@ -10,8 +10,9 @@ type Outcome string
 
 // Outcomes of a recorded turn.
 const (
-	OutcomeDone   Outcome = "done"
-	OutcomeFailed Outcome = "failed" // it broke after acting, or panicked: it will not run again (B1)
+	OutcomeDone    Outcome = "done"
+	OutcomeStopped Outcome = "stopped" // a person stopped it (F4)
+	OutcomeFailed  Outcome = "failed"  // it broke after acting, or panicked: it will not run again (B1)
 )
 
 // TurnCompleted is the ledger's record that the work behind one event is done:

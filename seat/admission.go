@@ -33,6 +33,17 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("seat %q was last proven to be held %v ago: no turn starts until a renewal succeeds", e.Handle, e.Age.Round(time.Millisecond))
 }
 
+// StoppedError: a person stopped the seat's turn in flight (F4). The seat is
+// still held.
+type StoppedError struct{ Handle string }
+
+// StoppedByPerson tells it from a seat that moved.
+func (e *StoppedError) StoppedByPerson() {}
+
+func (e *StoppedError) Error() string {
+	return fmt.Sprintf("a person stopped the turn in flight on seat %q", e.Handle)
+}
+
 // MayStart says whether a turn may start on the seat now, and under which
 // epoch: only while the newest renewal that stands was sent within one
 // heartbeat, so that the turn is owned for at least TTL − heartbeat (A1). The
@@ -59,12 +70,16 @@ func (h *Host) MayStart(handle string) (uint64, error) {
 // every round and before each call (F2). It closes on the epoch, and on the
 // time the tenure was bought for, which it counts itself at each check; not on
 // a broker that does not answer, nor on a teardown that cannot be proven (F3).
+// The error is *NotHeldError, or *StoppedError, which is checked last (F4).
 func (h *Host) Fence(handle string, epoch uint64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s, ok := h.held[handle]
 	if !ok || s.tenure.Epoch != epoch || s.phase == letGo || s.phase == flushed || s.over || h.expired(s) {
 		return &NotHeldError{handle, epoch}
+	}
+	if s.stopped {
+		return &StoppedError{handle}
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // What a handoff does to the seat at its two ends.
 
 // handOff asks for a handoff of the seat to that process (design §5).
-func (h *Host) handOff(ctx context.Context, handle string, to events.Incarnation, reason events.HandoffReason, by string) error {
+func (h *Host) handOff(ctx context.Context, handle string, to events.Incarnation, reason events.HandoffReason, by string) (sagas.Handoff, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	s, err := h.deps.Handoffs.Handoff(ctx, handle, func(_ sagas.Handoff, l aggregates.Lease) sagas.HandoffCommand {
@@ -26,7 +26,7 @@ func (h *Host) handOff(ctx context.Context, handle string, to events.Incarnation
 		h.runner.seed(s)
 		h.log.Info(logHandoffRequested, keySeat, handle, keySaga, s.ID(), "to", to, keyReason, reason)
 	}
-	return err
+	return s, err
 }
 
 // flush takes the seat's stages down under the handoff and says whether that is
@@ -117,7 +117,7 @@ func (h *Host) moveOrRelease(ctx context.Context, handle string, to events.Incar
 	h.work.Go(func() {
 		defer h.endMove(handle)
 		if to != "" {
-			err := h.handOff(ctx, handle, to, saga, string(h.deps.Self))
+			_, err := h.handOff(ctx, handle, to, saga, string(h.deps.Self))
 			var already *sagas.OpenError
 			if err == nil || errors.As(err, &already) {
 				return

@@ -35,11 +35,12 @@ type holding struct {
 	phase  phase
 	// good was read before the newest write that proved the tenure was sent:
 	// exclusivity is bought from there to good + TTL (A1, A3).
-	good   clock.Instant
-	over   bool // the tenure is known to have ended: fence closed, not renewed
-	moving bool // somebody is getting rid of it
-	stale  bool // admission was refused since; the edge is logged once
-	up     int  // how many stages are up
+	good    clock.Instant
+	over    bool // the tenure is known to have ended: fence closed, not renewed
+	stopped bool // a person stopped its turns (F4)
+	moving  bool // somebody is getting rid of it
+	stale   bool // admission was refused since; the edge is logged once
+	up      int  // how many stages are up
 
 	mode     Mode // of the teardown under way
 	reason   events.Reason

@@ -154,7 +154,21 @@ func (h *Host) leave(ctx context.Context) {
 	if err := h.empty(ctx, string(h.deps.Self), h.deps.Progress); err != nil {
 		h.log.Warn(logLeaveCut, keyErr, err, "left", h.left())
 	}
+	h.abandon(context.WithoutCancel(ctx))
 	h.dropPresence(ctx)
+}
+
+// abandon takes down what is still here: a seat whose tenure has run out is no
+// longer waited for, but nothing of it may outlive this process (H7).
+func (h *Host) abandon(ctx context.Context) {
+	var all sync.WaitGroup
+	h.mu.Lock()
+	for _, handle := range h.handles() {
+		epoch := h.held[handle].tenure.Epoch
+		all.Go(func() { h.release(ctx, handle, epoch, Fenced, events.ReasonDrain) })
+	}
+	h.mu.Unlock()
+	all.Wait()
 }
 
 // sweeps runs a pass every interval, and early ones as P5 allows: one for a

@@ -41,12 +41,15 @@ func NewInboxes(w *Worker, mail Mail, mark Mark, log *slog.Logger) *Inboxes {
 
 // Attach starts reading the seat's inbox under the tenure that has its cursors.
 // The wake-up is subscribed before the first read, so nothing falls between.
-func (x *Inboxes) Attach(ctx context.Context, m *commands.Mailboxes) error {
+//
+// The holds are taken before that: mail that a pause holds must not be the first
+// thing a new holder runs (H3).
+func (x *Inboxes) Attach(ctx context.Context, m *commands.Mailboxes, holds ...string) error {
 	handle := m.Tenure.Lease.ID
 	b := &inbox{
 		worker: x.worker, mail: x.mail, m: m, box: events.Inbox,
 		log:  x.log.With(keySeat, handle, keyEpoch, m.Tenure.Epoch),
-		gate: newGate(sagas.HoldAdmission), // until the host says that turns are admitted
+		gate: newGate(append(holds, sagas.HoldAdmission)...), // until the host says that turns are admitted
 		wake: make(chan struct{}, 1), quiesce: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	var err error
@@ -134,6 +137,13 @@ func (x *Inboxes) Quiesce(ctx context.Context, handle, hold string) error {
 	}
 	b.gate.take(hold)
 	return b.gate.still(ctx)
+}
+
+// Hold puts a named hold on the seat's inbox; the turn in flight goes on.
+func (x *Inboxes) Hold(handle, hold string) {
+	if b := x.of(handle); b != nil {
+		b.gate.take(hold)
+	}
 }
 
 // Lift replaces the holds of the seat's inbox by what fn makes of them.

@@ -6,6 +6,7 @@ const (
 	logTurnCompleted       = "turn_completed"
 	logReplyDropped        = "turn_reply_not_kept"
 	logTurnFailed          = "turn_failed"
+	logTurnStopped         = "turn_stopped_by_person"
 	logTurnFenced          = "turn_fenced"
 	logTurnBroke           = "turn_broke_after_acting"
 	logPanicked            = "dispatch_panicked"

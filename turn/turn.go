@@ -42,6 +42,10 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("the turn panicked: %v", p.value) }
 
+// ErrStoppedByPerson ends a turn that a person stopped: its trigger is recorded
+// and settled, not handed to anybody (F4).
+var ErrStoppedByPerson = errors.New("stopped by a person")
+
 // fencedCalls does a turn's calls, each behind the fence (F2).
 type fencedCalls struct {
 	fence func() error
@@ -87,6 +91,12 @@ func (w *Worker) run(ctx context.Context, m *commands.Mailboxes, box events.Mail
 		log.Info(logTurnCompleted, "attempts", attempt, "took", time.Since(start))
 		v.then = acked
 		return w.record(ctx, m, box, []uint64{seq}, nil, v)
+	case errors.Is(err, ErrStoppedByPerson): // the person does not want it to go on (F4)
+		log.Warn(logTurnStopped, keyErr, err)
+		c.Outcome, c.Why = events.OutcomeStopped, ErrStoppedByPerson.Error()
+		w.complete(ctx, m, c)
+		v.then = acked
+		return w.record(ctx, m, box, []uint64{seq}, nil, v)
 	case errors.As(err, &broke):
 		log.Error(logPanicked, "panic", broke.value, "stack", string(broke.stack))
 		return w.giveUp(ctx, m, box, seq, c, events.SkipPanicked, err, v)
@@ -116,7 +126,11 @@ func (w *Worker) work(ctx context.Context, req Request) (reply Reply, reached bo
 		return Reply{}, false, err
 	}
 	fence := func() error {
-		if err := w.Admission.Fence(req.Seat, req.Epoch); err != nil {
+		err := w.Admission.Fence(req.Seat, req.Epoch)
+		if stopped := (interface{ StoppedByPerson() })(nil); errors.As(err, &stopped) {
+			return fmt.Errorf("%w: %w: %w", ErrFenced, ErrStoppedByPerson, err)
+		}
+		if err != nil {
 			return fmt.Errorf("%w: %w", ErrFenced, err)
 		}
 		return nil

@@ -15,7 +15,9 @@ import (
 // Budget is how many turns may start on one message before it is parked (D3).
 const Budget = 25
 
-// Admission says whether turns may start and go on; the seat host does.
+// Admission says whether turns may start and go on; the seat host does. An error
+// of Fence with a method StoppedByPerson says that the seat is still held, and a
+// person stopped its turn (F4).
 type Admission interface {
 	MayStart(handle string) (epoch uint64, err error)
 	Fence(handle string, epoch uint64) error

@@ -43,6 +43,9 @@ type apiLeases struct{ n *node }
 
 // Liveness judges a presence by its newest event, as a pass does.
 func (l apiLeases) Liveness(owner events.Incarnation) graph.Liveness {
+	if _, here := l.n.host.Presence(); here && owner == l.n.self {
+		return graph.Live
+	}
 	last, known := l.n.host.Seen(owner)
 	if !known {
 		return graph.LivenessUnknown

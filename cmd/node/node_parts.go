@@ -10,6 +10,7 @@ import (
 
 	"github.com/seat-tenure/tenure/badgerstore"
 	"github.com/seat-tenure/tenure/clock"
+	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/company"
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/graph"
@@ -95,6 +96,9 @@ func (n *node) wire() {
 	worker := &turn.Worker{
 		Subjects: n.store.Subjects(), Cursors: n.cursors, Ledger: n.shell, Agents: n.roster,
 		Sender: seatMail{n}, Status: seatStatus{n.views}, Log: n.log,
+		// Given back, the seat is claimed anew and refused at the takeover, in every
+		// pass: the alarm stays as long as the stream is wrong.
+		Swapped: func(handle string, _ error) { _ = n.host.GiveBack(context.Background(), handle) },
 	}
 	n.inboxes = turn.NewInboxes(worker, n.mail, n.roster.mark, n.log)
 	n.host = seat.New(cfg, seat.Deps{
@@ -108,7 +112,7 @@ func (n *node) wire() {
 			Behind: func() bool { return n.views.Copy(events.StreamFleet).State != projections.CopyCurrent },
 		},
 		Stages: []seat.Stage{{
-			Name: "inbox", Up: n.inboxes.Attach,
+			Name: "inbox", Up: n.attach,
 			Down: func(ctx context.Context, handle string, mode seat.Mode) error {
 				return n.inboxes.Detach(ctx, handle, mode == seat.Voluntary)
 			},
@@ -116,6 +120,36 @@ func (n *node) wire() {
 		Renewed: n.inboxes.Renewed, Watchdog: n.watchdog, Now: clock.System, Log: n.log,
 	})
 	worker.Admission = n.host
+}
+
+// attach brings a seat's inbox up, held if a person paused the seat (H3).
+func (n *node) attach(ctx context.Context, m *commands.Mailboxes) error {
+	var holds []string
+	err := n.view(func(r projections.Reader) error {
+		s, _, err := r.Seat(m.Tenure.Lease.ID)
+		if s.Paused != nil {
+			holds = append(holds, sagas.HoldPause)
+		}
+		return err
+	})
+	if err != nil {
+		return err // whether it is paused is not known
+	}
+	return n.inboxes.Attach(ctx, m, holds...)
+}
+
+// paused follows a person's pauses of seats that run here.
+func (n *node) paused(r events.Recorded) {
+	switch e := r.Event.(type) {
+	case events.SeatPaused:
+		n.inboxes.Hold(e.Handle, sagas.HoldPause)
+		if e.StopTurn {
+			n.host.StopTurn(e.Handle)
+		}
+	case events.SeatResumed:
+		n.host.ResumeTurns(e.Handle)
+		n.inboxes.Lift(e.Handle, func(h sagas.Holds) sagas.Holds { return h.Lift(sagas.HoldPause) })
+	}
 }
 
 // progress says in the log what a shutdown waits for, once for each change.

@@ -33,6 +33,7 @@ func (s *viewSource) Follow(ctx context.Context, from uint64, fn func(badgerstor
 		for _, r := range batch {
 			if s.stream == events.StreamFleet {
 				s.n.host.Edge(r)
+				s.n.paused(r)
 			}
 			if c, ok := r.Event.(events.CompanyApplied); ok {
 				s.applied(c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -65,6 +66,16 @@ func (r *Records) String() string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// Shape lists every form in which something was logged, once and sorted: level,
+// name and attribute keys.
+func (r *Records) Shape() string {
+	forms := map[string]bool{}
+	for _, rec := range r.All("") {
+		forms[fmt.Sprintf("%-5v %s %s\n", rec.Level, rec.Name, strings.Join(rec.Keys(), " "))] = true
+	}
+	return strings.Join(slices.Sorted(maps.Keys(forms)), "")
 }
 
 // Keys lists the record's attribute keys, sorted.
