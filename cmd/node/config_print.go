@@ -73,8 +73,19 @@ func printJSON(w io.Writer, c Config, sources Sources) error {
 }
 
 func printYAML(w io.Writer, c Config, sources Sources) error {
+	return writeYAML(w, configFields, func(f configField) string {
+		value := yamlValue(f.value(&c))
+		if sources != nil {
+			value += "  # " + sources[f.path].String()
+		}
+		return value
+	})
+}
+
+// writeYAML writes fields as a node file, each with the text that value gives.
+func writeYAML(w io.Writer, fields []configField, value func(configField) string) error {
 	var open []string // the sections that stand open
-	for _, f := range configFields {
+	for _, f := range fields {
 		parts := strings.Split(f.path, ".")
 		sections, key := parts[:len(parts)-1], parts[len(parts)-1]
 		same := 0
@@ -87,11 +98,7 @@ func printYAML(w io.Writer, c Config, sources Sources) error {
 			}
 		}
 		open = sections
-		line := strings.Repeat("  ", len(sections)) + key + ": " + yamlValue(f.value(&c))
-		if sources != nil {
-			line += "  # " + sources[f.path].String()
-		}
-		if _, err := fmt.Fprintln(w, line); err != nil {
+		if _, err := fmt.Fprintf(w, "%s%s: %s\n", strings.Repeat("  ", len(sections)), key, value(f)); err != nil {
 			return err
 		}
 	}

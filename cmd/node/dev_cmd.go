@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,57 +13,109 @@ import (
 	"github.com/seat-tenure/tenure/examples"
 )
 
+// devFlags is what `tenure dev` was called with.
+type devFlags struct {
+	nodes                                    int
+	dataDir, listen, natsListen, companyFile string
+	ephemeral                                bool
+	ttlSeconds                               int // 0 for the default
+}
+
 // devCommand is `tenure dev`: everything on this machine, with the company Acme.
 func devCommand() *cobra.Command {
-	var dataDir, listen, companyFile, natsListen string
-	var ephemeral bool
-	var ttl int
+	var f devFlags
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "run one node on this machine, with a demo company",
+		Short: "run one node, or a fleet of them, on this machine, with a demo company",
 		Long: "Runs a whole fleet of one on this machine: the event log, the node and its API.\n" +
 			"The demo company Acme has the seats lead, writer, reviewer, support and ops,\n" +
 			"whose agents echo what they are sent. Data is kept between starts, in\n" +
-			"$XDG_STATE_HOME/tenure/dev unless --data-dir names another place.",
-		Example: "  tenure dev\n  tenure dev --ephemeral --listen 127.0.0.1:0\n  tenure dev --company company.yaml",
+			"$XDG_STATE_HOME/tenure/dev unless --data-dir names another place.\n\n" +
+			"With --nodes N each node is a process of its own: node i listens on the port\n" +
+			"of --listen + i - 1, the first three carry the log, the others are its clients.\n" +
+			"DIR/node-i holds the node's file, and while it runs its pid and addr. Kill one\n" +
+			"and see the others take its seats. None is restarted; all end with this one.",
+		Example: "  tenure dev\n  tenure dev --ephemeral --listen 127.0.0.1:0\n  tenure dev --nodes 3 --data-dir ./fleet\n  tenure dev --company company.yaml",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if ephemeral {
+			if err := f.check(); err != nil {
+				return err
+			}
+			if f.ephemeral {
 				dir, err := os.MkdirTemp("", "tenure-dev-")
 				if err != nil {
 					return err
 				}
 				defer func() { _ = os.RemoveAll(dir) }()
-				dataDir = dir
-			} else if dataDir == "" {
-				dataDir = stateDir()
+				f.dataDir = dir
+			} else if f.dataDir == "" {
+				f.dataDir = stateDir()
 			}
-			doc := &companyDoc{"the demo company", examples.AcmeCompany}
-			if companyFile != "" {
-				raw, err := os.ReadFile(companyFile)
-				if err != nil {
-					return &exitError{exitBadConfig, fmt.Errorf("company file %s: %w", companyFile, pathError(err))}
-				}
-				doc = &companyDoc{companyFile, raw}
+			if err := checkDevDir(f.dataDir, f.nodes); err != nil {
+				return err
 			}
-			cfg, err := devConfig(dataDir, listen, natsListen, ttl)
+			doc, err := f.company()
+			if err != nil {
+				return err
+			}
+			if f.nodes > 1 {
+				return f.runFleet(cmd.Context(), doc, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
+			cfg, err := f.config()
 			if err != nil {
 				return err
 			}
 			return runNode(cmd.Context(), cfg, doc, cmd.ErrOrStderr(), func(n *node) {
-				devBanner(cmd.OutOrStdout(), n, ephemeral)
+				devBanner(cmd.OutOrStdout(), n, f.ephemeral)
 			})
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&dataDir, "data-dir", "", "where data is kept (default $XDG_STATE_HOME/tenure/dev)")
-	f.BoolVar(&ephemeral, "ephemeral", false, "keep nothing: use a temporary directory and remove it at the end")
-	f.StringVar(&listen, "listen", DefaultConfig().API.Listen, "address of the API; port 0 takes a free one")
-	f.StringVar(&natsListen, "nats-listen", "", "also let NATS clients on this machine send mail, at host:port")
-	f.StringVar(&companyFile, "company", "", "company file instead of Acme")
-	f.IntVar(&ttl, "lease-ttl-seconds", DefaultConfig().Coordination.LeaseTTLSeconds, "lease TTL of a fleet that starts here")
-	cmd.MarkFlagsMutuallyExclusive("data-dir", "ephemeral")
+	f.add(cmd)
 	return cmd
+}
+
+func (f *devFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.nodes, "nodes", 1, "how many nodes: 1, or 3 and more, each a process")
+	flags.StringVar(&f.dataDir, "data-dir", "", "where data is kept (default $XDG_STATE_HOME/tenure/dev)")
+	flags.BoolVar(&f.ephemeral, "ephemeral", false, "keep nothing: use a temporary directory and remove it at the end")
+	flags.StringVar(&f.listen, "listen", DefaultConfig().API.Listen, "address of the API, of node 1's in a fleet; port 0 takes a free one")
+	flags.StringVar(&f.natsListen, "nats-listen", "", "also let NATS clients on this machine send mail, at host:port; one node only")
+	flags.StringVar(&f.companyFile, "company", "", "company file instead of Acme")
+	flags.IntVar(&f.ttlSeconds, "lease-ttl-seconds", 0, fmt.Sprintf("lease TTL of a fleet that starts here (default %d, with --nodes %d)",
+		DefaultConfig().Coordination.LeaseTTLSeconds, fleetTTLSeconds))
+	cmd.MarkFlagsMutuallyExclusive("data-dir", "ephemeral")
+}
+
+func (f *devFlags) check() error {
+	if err := checkFleetSize(f.nodes); err != nil {
+		return err
+	}
+	if f.nodes > 1 && f.natsListen != "" {
+		return usagef("--nats-listen goes with one node; write stream.listen into the node files of a fleet of your own, as in examples/fleet")
+	}
+	return nil
+}
+
+// company is the document the fleet starts with.
+func (f *devFlags) company() (*companyDoc, error) {
+	if f.companyFile == "" {
+		return &companyDoc{"the demo company", examples.AcmeCompany}, nil
+	}
+	raw, err := os.ReadFile(f.companyFile)
+	if err != nil {
+		return nil, &exitError{exitBadConfig, fmt.Errorf("company file %s: %w", f.companyFile, pathError(err))}
+	}
+	return &companyDoc{f.companyFile, raw}, nil
+}
+
+func (f *devFlags) runFleet(ctx context.Context, doc *companyDoc, stdout, stderr io.Writer) error {
+	dir, err := filepath.Abs(f.dataDir) // the nodes' files work from everywhere
+	if err != nil {
+		return err
+	}
+	ttl := cmp.Or(f.ttlSeconds, fleetTTLSeconds)
+	return runFleet(ctx, devFleet{f.nodes, dir, f.ephemeral, f.listen, ttl, doc}, stdout, stderr)
 }
 
 // stateDir is where programs keep what should survive a restart.
@@ -77,10 +131,11 @@ func stateDir() string {
 	return filepath.Join(base, "tenure", "dev")
 }
 
-// devConfig is the default configuration with a few values of its own.
-func devConfig(dataDir, listen, natsListen string, ttl int) (Config, error) {
+// config is the default configuration with a few values of its own.
+func (f *devFlags) config() (Config, error) {
+	ttl := cmp.Or(f.ttlSeconds, DefaultConfig().Coordination.LeaseTTLSeconds)
 	flags := map[string]string{
-		flagName("data_dir"): dataDir, flagName("api.listen"): listen, flagName("stream.listen"): natsListen,
+		flagName("data_dir"): f.dataDir, flagName("api.listen"): f.listen, flagName("stream.listen"): f.natsListen,
 		flagName("coordination.lease_ttl_seconds"): fmt.Sprint(ttl), flagName("node.id"): "dev",
 	}
 	cfg, _, err := LoadConfig("", nil, flags)

@@ -13,6 +13,7 @@ import (
 // runCommand is `tenure run`: one node of a fleet.
 func runCommand() *cobra.Command {
 	var companyFile string
+	var supervised bool
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "run a node",
@@ -37,11 +38,17 @@ func runCommand() *cobra.Command {
 				}
 				doc = &companyDoc{companyFile, raw}
 			}
-			return runNode(cmd.Context(), cfg, doc, cmd.ErrOrStderr(), func(*node) {})
+			return runNode(cmd.Context(), cfg, doc, cmd.ErrOrStderr(), func(n *node) {
+				if supervised {
+					n.stay = func() { _, _ = io.Copy(io.Discard, cmd.InOrStdin()) }
+				}
+			})
 		},
 	}
 	addConfigFlags(cmd.Flags())
 	cmd.Flags().StringVar(&companyFile, "company", "", "company file to apply at the start")
+	cmd.Flags().BoolVar(&supervised, "supervised", false, "told to stop, serve the log until stdin is closed, for the nodes that still give seats back")
+	_ = cmd.Flags().MarkHidden("supervised") // of a supervisor's; it fails only for a flag that is not there
 	return cmd
 }
 
