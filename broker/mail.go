@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -59,16 +60,28 @@ func (m *Mailboxes) Check(ctx context.Context, known events.StreamIdentity, upTo
 }
 
 // Advance returns MAIL's identity for a reader that knew known, the zero value
-// for none, and has read up to upTo.
+// for none, and has read up to upTo: with the newest marker at or below that. It
+// costs one read, and says nothing of a stream that was recreated: Check does.
 func (m *Mailboxes) Advance(ctx context.Context, known events.StreamIdentity, upTo uint64) (events.StreamIdentity, error) {
-	now, err := NewestMarker(ctx, m.store, events.StreamMail, upTo)
-	if err != nil || known == (events.StreamIdentity{}) || now == known {
-		return now, err
+	if known == (events.StreamIdentity{}) {
+		return NewestMarker(ctx, m.store, events.StreamMail, upTo)
 	}
-	if now.CreatedAt != known.CreatedAt || now.MarkerSeq <= known.MarkerSeq {
-		return now, &IdentityError{Stream: events.StreamMail, Reason: Recreated, Want: known, Have: now}
+	filter := markerFilterOf(m.store, events.StreamMail)
+	for range markerWalk {
+		msg, err := m.stream().Next(ctx, filter, known.MarkerSeq+1)
+		if errors.Is(err, events.ErrNotFound) || err == nil && msg.Seq > upTo {
+			return known, nil
+		}
+		if err != nil {
+			return known, err
+		}
+		id, ok := MarkerOf(msg)
+		if !ok {
+			return known, fmt.Errorf("message %d of %s is no marker", msg.Seq, filter)
+		}
+		known.MarkerSeq, known.MarkerID = msg.Seq, id
 	}
-	return now, nil
+	return known, fmt.Errorf("more than %d markers of MAIL since the mailbox was last read", markerWalk)
 }
 
 // Source reads a stream as decoded events, in order, from a position on.
