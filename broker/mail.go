@@ -61,10 +61,17 @@ func (m *Mailboxes) Check(ctx context.Context, known events.StreamIdentity, upTo
 
 // Advance returns MAIL's identity for a reader that knew known, the zero value
 // for none, and has read up to upTo: with the newest marker at or below that. It
-// costs one read, and says nothing of a stream that was recreated: Check does.
+// fails with an *IdentityError when MAIL was recreated since.
 func (m *Mailboxes) Advance(ctx context.Context, known events.StreamIdentity, upTo uint64) (events.StreamIdentity, error) {
 	if known == (events.StreamIdentity{}) {
 		return NewestMarker(ctx, m.store, events.StreamMail, upTo)
+	}
+	info, err := m.stream().Info(ctx)
+	if err != nil {
+		return known, err
+	}
+	if now := identityOf(info.CreatedAt); now.CreatedAt != known.CreatedAt {
+		return known, &IdentityError{Stream: events.StreamMail, Reason: Recreated, Want: known, Have: now}
 	}
 	filter := markerFilterOf(m.store, events.StreamMail)
 	for range markerWalk {

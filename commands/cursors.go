@@ -13,7 +13,7 @@ import (
 // belongs to it (design §2).
 type MailIdentity interface {
 	// Advance returns the identity for a reader that knew known, the zero value
-	// for none, and has now read up to upTo.
+	// for none, and has now read up to upTo. It fails when MAIL was recreated.
 	Advance(ctx context.Context, known events.StreamIdentity, upTo uint64) (events.StreamIdentity, error)
 	// Check fails when MAIL was recreated, restored or swapped since known was
 	// seen by a reader that has read up to that position.
