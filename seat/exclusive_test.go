@@ -181,6 +181,7 @@ func TestExclusive(t *testing.T) {
 			for _, handle := range all {
 				f.Tenures(handle)
 			}
+			h.handedOver(f)
 			if got := porcupine.CheckOperationsTimeout(leases.ToModel(), h.all(), time.Minute); got != porcupine.Ok {
 				t.Errorf("what was told of leases has no order in which it is true: %v", got)
 			}

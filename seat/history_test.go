@@ -13,6 +13,7 @@ import (
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/seat"
+	"github.com/seat-tenure/tenure/seat/seattest"
 )
 
 // history is what hosts asked of the leases and were answered, in the order in
@@ -64,6 +65,20 @@ func (h *history) all() []porcupine.Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]porcupine.Operation(nil), h.ops...)
+}
+
+// handedOver adds the releases that hosts wrote together with a handoff's step,
+// which the log alone tells of: each may have taken effect at any time.
+func (h *history) handedOver(f *seattest.Fleet) {
+	for _, r := range f.History(events.StreamFleet) {
+		e, is := r.Event.(events.LeaseReleased)
+		if is && e.Lease.Kind == events.KindSeat && e.Successor != "" {
+			h.note(act{"release", e.Lease.ID, e.Owner, e.Epoch})(answer{how: "unknown"})
+			h.mu.Lock()
+			h.ops[len(h.ops)-1].Call = 0
+			h.mu.Unlock()
+		}
+	}
 }
 
 // watched notes what a host does with seats' leases.
