@@ -205,6 +205,17 @@ func (s *Shell) Established(ctx context.Context, t Tenure) error {
 	return s.report(ctx, t, events.SeatEstablished{Handle: t.Lease.ID, Epoch: t.Epoch, Owner: t.Owner})
 }
 
+// Unproven records that a teardown of the seat cannot be proven, so that the
+// lease is kept (H6).
+func (s *Shell) Unproven(ctx context.Context, t Tenure) error {
+	return s.report(ctx, t, events.SeatUnproven{Handle: t.Lease.ID, Epoch: t.Epoch, Owner: t.Owner, Since: time.Now().UTC()})
+}
+
+// Proven records that it succeeded at last.
+func (s *Shell) Proven(ctx context.Context, t Tenure) error {
+	return s.report(ctx, t, events.SeatProven{Handle: t.Lease.ID, Epoch: t.Epoch, Owner: t.Owner})
+}
+
 // Skipped records that a trigger was settled without a turn (K5).
 func (s *Shell) Skipped(ctx context.Context, t Tenure, eventID string, why events.SkipReason, detail string) error {
 	return s.report(ctx, t, events.TriggerSkipped{

@@ -39,9 +39,12 @@ type Leases interface {
 	Report(ctx context.Context, t commands.Tenure, facts events.NodeFacts) (commands.Tenure, error)
 }
 
-// Reporter records that a seat admits turns.
+// Reporter records what a holder has to say of its seats.
 type Reporter interface {
 	Established(ctx context.Context, t commands.Tenure) error
+	// Unproven and Proven: a teardown keeps failing, and has succeeded (H6, O3).
+	Unproven(ctx context.Context, t commands.Tenure) error
+	Proven(ctx context.Context, t commands.Tenure) error
 }
 
 // Takeover opens a seat's cursors for a tenure: the first act after a claim.
@@ -84,7 +87,7 @@ type Host struct {
 	log  *slog.Logger
 
 	wake  chan struct{} // one slot: an early pass is wanted
-	freed chan struct{} // one slot: a lease was given back since
+	freed chan struct{} // one slot: a lease was given back, or a handoff is over, since
 	work  sync.WaitGroup
 
 	locks  keyedLocks

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seat-tenure/tenure/aggregates"
 	"github.com/seat-tenure/tenure/clock"
+	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
 )
 
@@ -92,14 +93,16 @@ func (h *Host) stagesDown(ctx context.Context, handle string, up int, mode Mode,
 	} else {
 		s.phase = then // from here on the fence is closed, whatever the answer
 	}
-	since := s.unproven
+	since, t := s.unproven, s.tenure
 	h.mu.Unlock()
 	switch {
 	case err != nil && was != undead:
 		h.log.Error(logUnproven, keySeat, handle, keyEpoch, epoch, keyErr, err,
 			"do", "nothing yet: the teardown is tried again at every heartbeat")
+		h.tell(ctx, t, h.deps.Reporter.Unproven)
 	case err == nil && was == undead:
 		h.log.Info(logRecovered, keySeat, handle, keyEpoch, epoch, "after", clock.HolderElapsed(since, h.deps.Now()))
+		h.tell(ctx, t, h.deps.Reporter.Proven)
 	}
 	if err == nil {
 		h.log.Info(logDetached, keySeat, handle, keyEpoch, epoch, keyReason, reason)
@@ -108,6 +111,15 @@ func (h *Host) stagesDown(ctx context.Context, handle string, up int, mode Mode,
 		}
 	}
 	return err == nil
+}
+
+// tell reports for people; a report that does not arrive changes nothing.
+func (h *Host) tell(ctx context.Context, t commands.Tenure, report func(context.Context, commands.Tenure) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
+	defer cancel()
+	if err := report(ctx, t); err != nil {
+		h.log.Debug(logReportFailed, keySeat, t.Lease.ID, keyEpoch, t.Epoch, keyErr, err)
+	}
 }
 
 // sendRelease gives the lease back. While that is not answered the seat stays

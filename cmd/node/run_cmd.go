@@ -6,6 +6,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -18,8 +21,9 @@ func runCommand() *cobra.Command {
 		Use:   "run",
 		Short: "run a node",
 		Long: "Runs one node until it is told to stop (SIGINT or SIGTERM); then it gives its\n" +
-			"seats back, turns in flight first. A second signal ends it at once: its seats\n" +
-			"lapse after one lease TTL, and its mail is run by whoever takes them.\n\n" +
+			"seats over, turns in flight first. A second signal gives them back at once,\n" +
+			"unfinished turns to be run again by whoever takes them; a third ends the\n" +
+			"process there and then, and the seats lapse after one lease TTL.\n\n" +
 			"With --company the document becomes the company's newest revision, unless it\n" +
 			"is that already; without, the node takes the revision that the log has.",
 		Example: "  tenure run --config node.yaml --company company.yaml\n" +
@@ -65,9 +69,43 @@ func runNode(ctx context.Context, cfg Config, doc *companyDoc, stderr io.Writer,
 	}
 	log.Info("node_started", "node", cfg.Node.ID, "owner", string(n.self), "api", n.url(), "data_dir", cfg.DataDir, "version", buildVersion())
 	up(n)
+	defer hurryOnSignals(n, log)()
 	err = n.run(ctx)
 	log.Info("node_stopped", "node", cfg.Node.ID, "err", err)
 	return err
+}
+
+// hurryOnSignals takes the signals after the first, which ended ctx: the second
+// gives everything back at once, the third ends the process there and then. The
+// returned function stops that.
+func hurryOnSignals(n *node, log *slog.Logger) (stop func()) {
+	signals, done := make(chan os.Signal, 3), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for count := 1; ; count++ {
+			select {
+			case <-done:
+				return
+			case <-signals:
+			}
+			switch count {
+			case 1:
+				log.Info("node_stopping", "do", "nothing: the seats are handed over; signal again to give them back at once")
+			case 2:
+				log.Warn("node_stopping_at_once", "do", "signal again to end without giving back; the seats lapse then")
+				n.host.Hurry()
+			default:
+				log.Error("node_stopped_by_force")
+				os.Exit(exitForced)
+			}
+		}
+	})
+	return func() {
+		signal.Stop(signals)
+		close(done)
+		watching.Wait()
+	}
 }
 
 // openLogger makes the node's logger from its settings.
