@@ -93,7 +93,11 @@ func (h *Host) Edge(r events.Recorded) {
 	if follows && r.Seq <= f.state.Last {
 		return // seeded by the one who asked for it
 	}
+	open := f.state.Open()
 	f.state = sagas.EvolveHandoff(f.state, r.Seq, r.Event)
+	if open && !f.state.Open() {
+		h.look() // declined: whoever empties this node must do without
+	}
 	h.runner.kick(handle, f)
 }
 

@@ -68,6 +68,42 @@ func TestDrainHandsOver(t *testing.T) {
 	})
 }
 
+// mute never reports what changes about its node: the others see it too late.
+type mute struct{ seat.Leases }
+
+var errMute = errors.New("mute")
+
+func (mute) Report(context.Context, commands.Tenure, events.NodeFacts) (commands.Tenure, error) {
+	return commands.Tenure{}, errMute
+}
+
+// TestDrainDeclined proves that a node told to stop loses no time over a target
+// that declines, as when a whole fleet is told to stop at once: it gives its
+// seats back plainly then, long before a heartbeat (H4, design §5).
+func TestDrainDeclined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := seattest.New(t, ttl)
+		f.Seats(handles(4)...)
+		a := f.Start(seattest.Config{ID: "a"})
+		b := f.Start(seattest.Config{ID: "b", Leases: func(l seat.Leases) seat.Leases { return mute{l} }})
+		holds(f, []*seattest.Node{a, b}, 2, 2)
+		f.Advance(time.Minute)
+		before, _ := handoffs(f)
+		if err := b.Host.Cordon(t.Context(), true); !errors.Is(err, errMute) {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		a.Stop()
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("the drain took %v", took)
+		}
+		after, _ := handoffs(f)
+		if n := after[events.NameHandoffDeclined] - before[events.NameHandoffDeclined]; n != 2 {
+			t.Errorf("%d handoffs were declined, want 2: %v", n, after)
+		}
+	})
+}
+
 // TestRebalanceHandsOver proves that a node that joins is given its share by
 // handoffs, each seat moved once (P4, design §5).
 func TestRebalanceHandsOver(t *testing.T) {

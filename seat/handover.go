@@ -87,6 +87,12 @@ func (h *Host) gone(handle string) {
 	h.mu.Lock()
 	delete(h.held, handle)
 	h.mu.Unlock()
+	h.look()
+}
+
+// look lets whoever empties this node look again at what is left; it never
+// blocks.
+func (h *Host) look() {
 	select {
 	case h.freed <- struct{}{}:
 	default:
