@@ -18,9 +18,12 @@ type Auditor struct {
 	last     events.Message // stream and sequence of the message before
 
 	leases       map[events.Lease]*lease
-	lastFleet    uint64           // sequence of the last message of FLEET
-	firstRenewal uint64           // sequence of the first renewal there; pruned ones stood below it
-	mailboxes    map[string]place // where each was registered first
+	lastFleet    uint64              // sequence of the last message of FLEET
+	firstRenewal uint64              // sequence of the first renewal there; pruned ones stood below it
+	handoffs     map[string]*handoff // by seat
+	owed         *owed               // what FLEET's next message must be
+	unread       uint64              // sequence of the last message of FLEET that could not be read
+	mailboxes    map[string]place    // where each was registered first
 	cursors      map[mailbox]events.CursorSnapshot
 	covers       map[events.Stream]bool // streams that the history has, empty ones too
 }
@@ -43,7 +46,7 @@ type mailbox struct {
 // New returns an auditor of the fleet with that subject grammar.
 func New(s events.Subjects) *Auditor {
 	return &Auditor{
-		subjects: s, tally: NewTally(s), leases: map[events.Lease]*lease{},
+		subjects: s, tally: NewTally(s), leases: map[events.Lease]*lease{}, handoffs: map[string]*handoff{},
 		mailboxes: map[string]place{}, cursors: map[mailbox]events.CursorSnapshot{},
 		covers: map[events.Stream]bool{},
 		report: Report{Violations: []Finding{}, Notes: []Finding{}},
@@ -72,7 +75,7 @@ func (a *Auditor) AddLine(line int, m events.Message) {
 	rec, err := events.Decode(a.subjects, m)
 	if err != nil {
 		a.violation(nobody, RuleDecode, "%v", err)
-		a.doubt(m.Subject)
+		a.doubt(m)
 		return
 	}
 	if home := homeOf(rec.Event); home != "" && home != m.Stream {
@@ -81,6 +84,9 @@ func (a *Auditor) AddLine(line int, m events.Message) {
 	}
 	if marked, ok := rec.Event.(events.StreamMarked); ok {
 		marker = &marked
+	}
+	if m.Stream == events.StreamFleet {
+		a.settle(rec)
 	}
 	a.judge(rec)
 }
@@ -92,7 +98,12 @@ func (a *Auditor) judge(rec events.Recorded) {
 	case events.LeaseClaimed:
 		a.claimed(rec, e)
 	case events.LeaseRenewed:
-		a.renewed(rec, e)
+		if a.firstRenewal == 0 {
+			a.firstRenewal = rec.Seq
+		}
+		a.extended(rec, e.Lease, e.Epoch, e.Owner, "was renewed")
+	case events.NodeReported:
+		a.extended(rec, e.Lease, e.Epoch, e.Owner, "reported on its node")
 	case events.LeaseReleased:
 		a.released(rec, e)
 	case events.LeaseFenced:
@@ -103,6 +114,13 @@ func (a *Auditor) judge(rec events.Recorded) {
 		a.hosted(events.SeatLease(e.Handle), e.Epoch, e.Owner, "was established")
 	case events.TriggerSkipped:
 		a.hosted(events.SeatLease(e.Handle), e.Epoch, e.Owner, "skipped a trigger")
+	case events.SeatUnproven:
+		a.hosted(events.SeatLease(e.Handle), e.Epoch, e.Owner, "said that its teardown is not proven")
+	case events.SeatProven:
+		a.hosted(events.SeatLease(e.Handle), e.Epoch, e.Owner, "said that its teardown is proven")
+	case events.SeatPaused, events.SeatResumed: // an operator's, at any time and on no tenure (H3)
+	case events.HandoffEvent:
+		a.handedOver(rec, e)
 	case events.MailboxRegistered:
 		if _, known := a.mailboxes[e.Handle]; !known {
 			a.mailboxes[e.Handle] = a.at
@@ -154,6 +172,11 @@ func (a *Auditor) Finish() Report {
 	}
 	if a.covers[events.StreamCursor] {
 		a.cursorsThere()
+	}
+	if a.owed != nil {
+		saga, name := sagaOf(a.owed.event)
+		a.at = a.owed.at
+		a.note(name, NoteCut, "handoff %q gave the lease up, and the history ends before the other half of that batch", saga)
 	}
 	for name, l := range a.leases {
 		a.report.Tenures += l.claims

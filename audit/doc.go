@@ -13,9 +13,11 @@
 // only, so a line that says the same in other bytes is not of the format.
 //
 // Guarantees. A line removed, added, altered or cut off is found and its place
-// named. Check and Auditor take a history of any length in memory bounded by
-// the seats and their tenures. Everything that breaks a rule is counted; the
-// first MaxFindings are listed.
+// named. A step of a handoff that its decider would not have decided is found,
+// and so is a release or a decline for a handoff that does not stand in one
+// batch with its step. Check and Auditor take a history of any length in memory
+// bounded by the seats and their tenures. Everything that breaks a rule is
+// counted; the first MaxFindings are listed.
 //
 // Not guaranteed. The chain is no signature: whoever may rewrite the whole file
 // may chain it anew. Keep Report.Chain elsewhere to notice that. Between

@@ -67,6 +67,10 @@ func where(e events.Event) (events.Stream, tenureKey, events.Incarnation) {
 		return events.StreamFleet, tenureKey{"", e.Epoch}, e.Owner
 	case events.LeaseReleased:
 		return events.StreamFleet, tenureKey{"", e.Epoch}, e.Owner
+	case events.NodeReported:
+		return events.StreamFleet, tenureKey{"", e.Epoch}, e.Owner
+	case events.HandoffEvent:
+		return events.StreamFleet, tenureKey{}, stepper(e)
 	case events.CursorEvent:
 		handle, _, s := e.Cursor()
 		return events.StreamCursor, tenureKey{handle, s.Epoch}, s.Owner
@@ -78,6 +82,16 @@ func where(e events.Event) (events.Stream, tenureKey, events.Incarnation) {
 		return e.Stream, tenureKey{}, ""
 	}
 	return events.StreamFleet, tenureKey{}, ""
+}
+
+// stepper is whose turn a step of a handoff is.
+func stepper(e events.HandoffEvent) events.Incarnation {
+	switch step, body := e.Handoff(); step {
+	case events.StepWarmed, events.StepCompleted, events.StepDeclined:
+		return body.To
+	default:
+		return body.From
+	}
 }
 
 // put appends e as its writer would, a second after the event before.
@@ -185,15 +199,38 @@ func released(l events.Lease, epoch uint64, owner events.Incarnation) events.Lea
 	return events.LeaseReleased{Lease: l, Epoch: epoch, Owner: owner, Reason: events.ReasonDrain}
 }
 
-// handedOver is a release that reserves the lease for a successor for 10 s.
-func handedOver(l events.Lease, epoch uint64, owner, successor events.Incarnation) events.LeaseReleased {
-	r := released(l, epoch, owner)
-	r.Successor, r.ReservedFor, r.Saga = successor, 10000, "dev.1"
+// moving is what every event of a handoff of dev says. Its release reserves the
+// lease for 10 s.
+func moving(number, epoch uint64, from, to events.Incarnation) events.HandoffBody {
+	return events.HandoffBody{Handle: dev.ID, Number: number, From: from, To: to, Epoch: epoch, Reason: events.HandoffDrain, By: "ops",
+		Patience: events.Patience{Warm: 1000, Quiesce: 1000, Flush: 1000, Release: 1000, Claim: 10000, Establish: 1000}}
+}
+
+// handedOver is the release of the lease that a handoff's own release stands with.
+func handedOver(b events.HandoffBody) events.LeaseReleased {
+	r := released(dev, b.Epoch, b.From)
+	r.Successor, r.ReservedFor, r.Saga = b.To, b.Patience.Claim, b.ID()
 	return r
 }
 
-func forSaga(c events.LeaseClaimed) events.LeaseClaimed {
-	c.Saga = "dev.1"
+// flush takes a handoff to where its source has nothing left to do but to
+// release; b gets what that adds to it.
+func (h *history) flush(b *events.HandoffBody) {
+	h.put(events.HandoffRequested{HandoffBody: *b})
+	h.put(events.HandoffWarmed{HandoffBody: *b})
+	b.Quiesced = h.put(events.HandoffQuiesced{HandoffBody: *b})
+	h.put(events.HandoffFlushed{HandoffBody: *b})
+}
+
+// handOver takes a handoff to its release, and returns where the lease's stands.
+func (h *history) handOver(b *events.HandoffBody) uint64 {
+	h.flush(b)
+	h.put(events.HandoffReleased{HandoffBody: *b, ReservedFor: b.Patience.Claim})
+	return h.put(handedOver(*b))
+}
+
+func forSaga(c events.LeaseClaimed, saga string) events.LeaseClaimed {
+	c.Saga = saga
 	return c
 }
 
@@ -202,8 +239,8 @@ func waited(c events.LeaseClaimed, w events.Waited) events.LeaseClaimed {
 	return c
 }
 
-func declined(l events.Lease, epoch uint64, owner, by events.Incarnation) events.LeaseDeclined {
-	return events.LeaseDeclined{Lease: l, Epoch: epoch, Owner: owner, By: by, Reason: events.DeclineDraining, Saga: "dev.1"}
+func declined(l events.Lease, epoch uint64, owner, by events.Incarnation, saga string) events.LeaseDeclined {
+	return events.LeaseDeclined{Lease: l, Epoch: epoch, Owner: owner, By: by, Reason: events.DeclineDraining, Saga: saga}
 }
 
 func fenced(l events.Lease, epoch uint64, owner events.Incarnation) events.LeaseFenced {
@@ -254,13 +291,28 @@ func ordinary() *history {
 	h.put(released(dev, 2, beta))
 	h.put(claimed(dev, 3, beta))
 	h.put(completed("dev", "mail/3", 3, beta))
-	h.put(handedOver(dev, 3, beta, alpha))
-	h.put(forSaga(claimed(dev, 4, alpha)))
-	h.put(handedOver(dev, 4, alpha, beta))
-	h.put(declined(dev, 4, alpha, beta))
+	h.put(events.SeatPaused{Handle: "dev", By: "ops", Reason: "review"})
+	done := moving(1, 3, beta, alpha)
+	h.handOver(&done)
+	h.put(forSaga(claimed(dev, 4, alpha), "dev.1"))
+	h.put(events.SeatEstablished{Handle: "dev", Epoch: 4, Owner: alpha})
+	h.put(events.HandoffCompleted{HandoffBody: done, ClaimedEpoch: 4, DarkFor: 3000})
+	refused := moving(2, 4, alpha, beta)
+	h.handOver(&refused)
+	h.put(events.HandoffDeclined{HandoffBody: refused, Step: events.StepReleased, Cause: events.DeclineDraining})
+	h.put(declined(dev, 4, alpha, beta, "dev.2"))
+	h.put(events.SeatResumed{Handle: "dev", By: "ops", Reason: "reviewed"})
 	h.put(claimed(dev, 5, alpha))
-	unclaimed := h.put(handedOver(dev, 5, alpha, beta))
+	lost := moving(3, 5, alpha, beta)
+	unclaimed := h.handOver(&lost)
 	h.put(waited(claimed(dev, 6, alpha), events.Waited{Successor: beta, LastSeq: unclaimed, Unseen: 10000}))
+	h.put(events.HandoffAbandoned{HandoffBody: lost, Step: events.StepReleased, Cause: events.AbandonLost, Ender: string(alpha)})
+	late := moving(4, 6, alpha, beta)
+	h.put(events.HandoffRequested{HandoffBody: late})
+	h.put(events.HandoffAbandoned{HandoffBody: late, Step: events.StepRequested, Cause: events.AbandonDeadline, Ender: string(beta), Unseen: 1000})
+	h.put(events.SeatUnproven{Handle: "dev", Epoch: 6, Owner: alpha})
+	h.put(events.SeatProven{Handle: "dev", Epoch: 6, Owner: alpha})
+	h.put(events.NodeReported{Lease: node, Epoch: 1, Owner: alpha, Node: events.NodeFacts{Draining: true}})
 	h.put(released(duty, 1, alpha))
 	return h
 }

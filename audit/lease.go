@@ -39,10 +39,17 @@ func (a *Auditor) lease(name events.Lease) *lease {
 	return l
 }
 
-// doubt notes that the state of the lease under subject, if it is one, is not
-// known from here on.
-func (a *Auditor) doubt(subject string) {
-	rest, ours := strings.CutPrefix(subject, a.subjects.Prefix()+".fleet.lease.")
+// doubt notes that the state of the lease or of the handoff under m's subject,
+// if it is one, is not known from here on.
+func (a *Auditor) doubt(m events.Message) {
+	if m.Stream == events.StreamFleet {
+		a.owed, a.unread = nil, m.Seq
+	}
+	fleet := a.subjects.Prefix() + ".fleet."
+	if handle, ours := strings.CutPrefix(m.Subject, fleet+"saga.handoff."); ours {
+		a.handoff(handle).doubted = true
+	}
+	rest, ours := strings.CutPrefix(m.Subject, fleet+"lease.")
 	if tok := strings.Split(rest, "."); ours && len(tok) == 3 {
 		l := a.lease(events.Lease{Kind: events.LeaseKind(tok[0]), ID: tok[1]})
 		l.doubted, l.holes = true, true
@@ -123,21 +130,20 @@ func (a *Auditor) lastSeen(l *lease, e events.LeaseClaimed) {
 	}
 }
 
-func (a *Auditor) renewed(rec events.Recorded, e events.LeaseRenewed) {
-	if a.firstRenewal == 0 {
-		a.firstRenewal = rec.Seq
-	}
-	l := a.lease(e.Lease)
+// extended judges what proves that a tenure goes on: a renewal, or what a node
+// reports on itself.
+func (a *Auditor) extended(rec events.Recorded, name events.Lease, epoch uint64, owner events.Incarnation, what string) {
+	l := a.lease(name)
 	if l.doubted {
 		return
 	}
 	switch {
-	case !l.inForce(e.Epoch, e.Owner):
-		a.ended(l, e.Lease, e.Epoch, e.Owner, "was renewed")
+	case !l.inForce(epoch, owner):
+		a.ended(l, name, epoch, owner, what)
 	case l.state.Status == aggregates.LeaseFenced:
-		a.violation(e.Lease, RuleEnded, "epoch %d of %s was renewed after it had been fenced", e.Epoch, e.Owner)
+		a.violation(name, RuleEnded, "epoch %d of %s %s after it had been fenced", epoch, owner, what)
 	default:
-		l.state = aggregates.EvolveLease(l.state, rec.Seq, e)
+		l.state = aggregates.EvolveLease(l.state, rec.Seq, rec.Event)
 	}
 	l.state.Last = rec.Seq
 }
@@ -192,6 +198,16 @@ func (a *Auditor) ended(l *lease, name events.Lease, epoch uint64, owner events.
 
 func (l *lease) inForce(epoch uint64, owner events.Incarnation) bool {
 	return l.state.Status != aggregates.LeaseFree && l.state.Epoch == epoch && l.state.Owner == owner
+}
+
+// claimedAt says whether owner ever claimed the lease at that epoch.
+func (l *lease) claimedAt(epoch uint64, owner events.Incarnation) bool {
+	for _, t := range slices.Backward(l.tenures) {
+		if t.epoch == epoch && t.owner == owner {
+			return true
+		}
+	}
+	return false
 }
 
 // end stamps the end of the newest tenure.

@@ -12,6 +12,7 @@ import (
 	"github.com/seat-tenure/tenure/aggregates"
 	"github.com/seat-tenure/tenure/audit"
 	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/sagas"
 )
 
 // fleetRun plays a fleet: processes that know nothing but the deciders act on
@@ -20,6 +21,7 @@ type fleetRun struct {
 	*history
 	owners []events.Incarnation
 	boxes  map[string]aggregates.Cursor // cursors by subject
+	moves  sagas.Handoff                // of dev
 	done   map[string]bool              // recorded events by seat and id
 }
 
@@ -58,7 +60,7 @@ func (f *fleetRun) lease(t *rapid.T) events.Lease {
 func (f *fleetRun) claim(t *rapid.T) {
 	l, dir := f.lease(t), rapid.SampledFrom([]string{"", "d-1"}).Draw(t, "dir")
 	f.decide(l, aggregates.ClaimLease{
-		Saga:  rapid.SampledFrom([]string{"", "", "dev.1"}).Draw(t, "saga"),
+		Saga:  rapid.SampledFrom([]string{"", "", f.moves.ID()}).Draw(t, "saga"),
 		Lease: l, Owner: rapid.SampledFrom(f.owners).Draw(t, "owner"), TTL: ttl.Duration(), Protocol: 4, Local: dir, DeadLocal: dir,
 		Known: rapid.Bool().Draw(t, "known"), Unseen: rapid.SampledFrom([]time.Duration{0, ttl.Duration(), lapsed.Duration(), time.Hour}).Draw(t, "unseen"),
 	})
@@ -67,22 +69,52 @@ func (f *fleetRun) claim(t *rapid.T) {
 func (f *fleetRun) renewOrEnd(t *rapid.T) {
 	l := f.lease(t)
 	s := f.newest(l)
-	last := 4
-	if l.Kind == events.KindSeat { // only seats are handed over
-		last = 6
-	}
-	switch rapid.IntRange(0, last).Draw(t, "act") {
-	case 5:
-		f.decide(l, aggregates.ReleaseLease{Lease: l, Owner: s.Owner, Epoch: s.Epoch, Reason: events.ReasonDrain,
-			Successor: rapid.SampledFrom(f.owners).Draw(t, "to"), ReservedFor: time.Minute, Saga: "dev.1"})
-	case 6:
-		f.decide(l, aggregates.DeclineLease{Lease: l, By: rapid.SampledFrom(f.owners).Draw(t, "by"), Epoch: s.Epoch, Reason: events.DeclineDraining})
+	switch rapid.IntRange(0, 4).Draw(t, "act") {
 	case 0:
 		f.decide(l, aggregates.ReleaseLease{Lease: l, Owner: s.Owner, Epoch: s.Epoch, Reason: events.ReasonDrain})
 	case 1:
 		f.decide(l, aggregates.FenceLease{Lease: l, Epoch: s.Epoch, Reason: "sick", By: "ops"})
+	case 2:
+		if l.Kind == events.KindNode {
+			f.decide(l, aggregates.ReportNode{Lease: l, Owner: s.Owner, Epoch: s.Epoch})
+		}
 	default:
 		f.decide(l, aggregates.RenewLease{Lease: l, Owner: s.Owner, Epoch: s.Epoch})
+	}
+}
+
+// handOff goes on with the handoff of dev, or begins one, by some steps; it may
+// be declined or given up at any of them.
+func (f *fleetRun) handOff(t *rapid.T) {
+	for range rapid.IntRange(1, 7).Draw(t, "steps") {
+		s, id := f.newest(dev), f.moves.ID()
+		at := map[events.HandoffStep]sagas.HandoffCommand{
+			events.StepRequested: sagas.MarkWarmed{Saga: id, By: f.moves.To}, events.StepWarmed: sagas.MarkQuiesced{Saga: id, By: f.moves.From},
+			events.StepQuiesced: sagas.MarkFlushed{Saga: id, By: f.moves.From}, events.StepFlushed: sagas.ReleaseForHandoff{Saga: id, By: f.moves.From, Lease: s},
+			events.StepReleased: sagas.CompleteHandoff{Saga: id, By: f.moves.To, Lease: s, DarkFor: time.Second},
+		}
+		cmd := at[f.moves.Step()]
+		how := rapid.IntRange(0, 19).Draw(t, "how")
+		switch {
+		case !f.moves.Open():
+			cmd = sagas.RequestHandoff{Handle: dev.ID, From: s.Owner, To: rapid.SampledFrom(f.owners).Draw(t, "to"), Reason: events.HandoffDrain, By: "ops",
+				Patience: moving(1, 1, alpha, beta).Patience, Lease: s}
+		case how == 0:
+			cmd = sagas.DeclineHandoff{Saga: id, By: f.moves.To, Cause: events.DeclineDraining, Lease: s}
+		case how <= 2:
+			cmd = sagas.AbandonHandoff{Saga: id, By: "ops", Known: true, Unseen: time.Hour, Lease: s,
+				Cause: rapid.SampledFrom([]events.AbandonCause{events.AbandonDeadline, events.AbandonLost, events.AbandonOperator}).Draw(t, "cause")}
+		}
+		decided, err := sagas.DecideHandoff(f.moves, cmd)
+		if err != nil {
+			return
+		}
+		for _, e := range decided {
+			seq := f.put(e)
+			if step, ofSaga := e.(events.HandoffEvent); ofSaga {
+				f.moves = sagas.EvolveHandoff(f.moves, seq, step)
+			}
+		}
 	}
 }
 
@@ -149,7 +181,7 @@ func anyRun(t *rapid.T) *fleetRun {
 		}
 		f.put(events.MailboxRegistered{Handle: handle, AgentID: "a"})
 	}
-	acts := []func(*rapid.T){f.claim, f.claim, f.renewOrEnd, f.renewOrEnd, f.work, f.work, f.prune}
+	acts := []func(*rapid.T){f.claim, f.claim, f.renewOrEnd, f.renewOrEnd, f.work, f.work, f.handOff, f.prune}
 	for range rapid.IntRange(0, 60).Draw(t, "acts") {
 		rapid.SampledFrom(acts).Draw(t, "act")(t)
 	}
@@ -224,6 +256,7 @@ func TestIllegalActsAreCaught(t *testing.T) {
 		l := f.lease(t)
 		s := f.newest(l)
 		stranger := events.Incarnation("node-9:99999999")
+		forged := moving(f.moves.Number+1, 99, stranger, alpha)
 		free := s.Status == aggregates.LeaseFree
 		over := events.Over{Epoch: s.Epoch, Owner: s.Owner, LastSeq: s.Last, Unseen: lapsed}
 		acts := map[string]events.Event{
@@ -231,10 +264,17 @@ func TestIllegalActsAreCaught(t *testing.T) {
 			"release by a stranger":  released(l, max(s.Epoch, 1), stranger),
 			"fence of a next epoch":  fenced(l, s.Epoch+1, stranger),
 			"report by a stranger":   events.SeatEstablished{Handle: "dev", Epoch: 99, Owner: stranger},
+			"handoff of no tenure":   events.HandoffRequested{HandoffBody: forged},
+			"step of no handoff":     events.HandoffFlushed{HandoffBody: forged},
 			"completion of no claim": completed("dev", "forged", 99, stranger),
 		}
 		if s.Epoch > 0 {
 			acts["epoch again"] = claimed(l, s.Epoch, stranger)
+		}
+		if !free && l.Kind == events.KindSeat {
+			half := released(l, s.Epoch, s.Owner)
+			half.Saga = "dev.99"
+			acts["release for no handoff"] = half
 		}
 		if !free {
 			acts["claim over a tenure"] = claimed(l, s.Epoch+1, stranger)
@@ -250,11 +290,11 @@ func TestIllegalActsAreCaught(t *testing.T) {
 		}
 		if s.Successor != "" {
 			acts["claim of what is reserved"] = claimed(l, s.Epoch+1, stranger)
-			acts["claim too early for the reserved"] = waited(claimed(l, s.Epoch+1, stranger), events.Waited{Successor: s.Successor, LastSeq: s.Last, Unseen: 59999})
+			acts["claim too early for the reserved"] = waited(claimed(l, s.Epoch+1, stranger), events.Waited{Successor: s.Successor, LastSeq: s.Last, Unseen: 9999})
 		}
 		if l.Kind == events.KindSeat {
-			acts["decline by a stranger"] = declined(l, max(s.Epoch, 1), alpha, stranger)
-			acts["claim for no handoff"] = forSaga(claimed(l, s.Epoch+1, stranger))
+			acts["decline by a stranger"] = declined(l, max(s.Epoch, 1), alpha, stranger, "dev.1")
+			acts["claim for no handoff"] = forSaga(claimed(l, s.Epoch+1, stranger), "dev.1")
 		}
 		if s.Status == aggregates.LeaseFenced {
 			acts["second fence"] = fenced(l, s.Epoch, s.Owner)

@@ -25,6 +25,7 @@ const (
 	RuleEpoch      Rule = "epoch"      // an epoch did not rise (L2)
 	RuleClaim      Rule = "claim"      // a tenure was taken without the right to it (L3, L6)
 	RuleReserved   Rule = "reserved"   // what a handoff had reserved was taken or given up by another (design §5)
+	RuleHandoff    Rule = "handoff"    // a handoff took a step that it may not, or half a step (design §5)
 	RuleEnded      Rule = "ended"      // something names a tenure that had ended, or never was (L8)
 	RuleFence      Rule = "fence"      // a tenure was fenced twice
 	RuleCursor     Rule = "cursor"     // a cursor went back, is lost, or rests on no tenure (D4)
@@ -39,6 +40,7 @@ const (
 	NoteLate     Rule = "late"            // stamped after the tenure it names had ended
 	NoteUnseen   Rule = "unseen_tenure"   // names a tenure that this history cannot show
 	NoteNoCursor Rule = "no_cursor"       // a registered mailbox without a cursor
+	NoteCut      Rule = "cut"             // the history ends inside a batch
 	NoteNoFleet  Rule = "no_fleet"        // without FLEET no tenure can be judged
 )
 

@@ -33,11 +33,16 @@ func (a *Auditor) declined(rec events.Recorded, e events.LeaseDeclined) {
 	if l.doubted {
 		return
 	}
-	s := l.state
-	if s.Status != aggregates.LeaseFree || s.Successor == "" || s.Successor != e.By || s.Epoch != e.Epoch || s.Former != e.Owner || s.Saga != e.Saga {
+	if !l.reservedFor(e) {
 		a.violation(e.Lease, RuleReserved, "%s declined the lease after epoch %d of %s, which was not reserved for it", e.By, e.Epoch, e.Owner)
 	} else {
-		l.state = aggregates.EvolveLease(s, rec.Seq, e)
+		l.state = aggregates.EvolveLease(l.state, rec.Seq, e)
 	}
 	l.state.Last = rec.Seq
+}
+
+// reservedFor says whether the lease is reserved for the one who declines it.
+func (l *lease) reservedFor(e events.LeaseDeclined) bool {
+	s := l.state
+	return s.Status == aggregates.LeaseFree && s.Successor != "" && s.Successor == e.By && s.Epoch == e.Epoch && s.Former == e.Owner && s.Saga == e.Saga
 }

@@ -18,7 +18,6 @@ type illegal struct {
 // TestViolations proves that each kind of illegal act is found, at its line and
 // sequence, about its seat, and that nothing else is: one fault, one finding.
 func TestViolations(t *testing.T) {
-	inFleet := func(seq uint64) (events.Stream, uint64) { return events.StreamFleet, seq }
 	over := events.Over{Epoch: 1, Owner: alpha, LastSeq: 1, Unseen: lapsed}
 	for name, c := range map[string]illegal{
 		"an epoch repeated": {audit.RuleEpoch, func(h *history) (events.Stream, uint64) {
@@ -112,59 +111,6 @@ func TestViolations(t *testing.T) {
 			c.Local = "d-1"
 			return inFleet(h.put(c))
 		}},
-		"a claim of what is reserved for another": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
-			h.put(claimed(dev, 1, alpha))
-			h.put(handedOver(dev, 1, alpha, beta))
-			return inFleet(h.put(claimed(dev, 2, alpha)))
-		}},
-		"a claim before the reservation's time was up": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
-			h.put(claimed(dev, 1, alpha))
-			h.put(handedOver(dev, 1, alpha, beta))
-			return inFleet(h.put(waited(claimed(dev, 2, alpha), events.Waited{Successor: beta, LastSeq: 2, Unseen: 9999})))
-		}},
-		"a claim that waited for another release": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
-			h.put(claimed(dev, 1, alpha))
-			h.put(handedOver(dev, 1, alpha, beta))
-			return inFleet(h.put(waited(claimed(dev, 2, alpha), events.Waited{Successor: beta, LastSeq: 1, Unseen: 10000})))
-		}},
-		"a claim that waited for another successor": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
-			h.put(claimed(dev, 1, alpha))
-			h.put(handedOver(dev, 1, alpha, beta))
-			return inFleet(h.put(waited(claimed(dev, 2, alpha), events.Waited{Successor: "node-1:00000000", LastSeq: 2, Unseen: 10000})))
-		}},
-		"a claim that waited for nothing": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
-			h.put(claimed(dev, 1, alpha))
-			h.put(released(dev, 1, alpha))
-			return inFleet(h.put(waited(claimed(dev, 2, alpha), events.Waited{Successor: beta, LastSeq: 2, Unseen: 10000})))
-		}},
-		"a claim for a handoff of another": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
-			h.put(claimed(dev, 1, alpha))
-			r := handedOver(dev, 1, alpha, beta)
-			r.Saga = "dev.2"
-			h.put(r)
-			return inFleet(h.put(forSaga(claimed(dev, 2, beta))))
-		}},
-		"a claim for a handoff over a lapsed lease": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
-			h.put(claimed(dev, 1, alpha))
-			return inFleet(h.put(forSaga(takenOver(dev, 2, beta, over))))
-		}},
-		"a reservation declined by another": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
-			h.put(claimed(dev, 1, alpha))
-			h.put(handedOver(dev, 1, alpha, beta))
-			return inFleet(h.put(declined(dev, 1, alpha, "node-1:00000000")))
-		}},
-		"a reservation declined after the claim": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
-			h.put(claimed(dev, 1, alpha))
-			h.put(handedOver(dev, 1, alpha, beta))
-			h.put(forSaga(claimed(dev, 2, beta)))
-			return inFleet(h.put(declined(dev, 1, alpha, beta)))
-		}},
-		"a reservation declined twice": {audit.RuleReserved, func(h *history) (events.Stream, uint64) {
-			h.put(claimed(dev, 1, alpha))
-			h.put(handedOver(dev, 1, alpha, beta))
-			h.put(declined(dev, 1, alpha, beta))
-			return inFleet(h.put(declined(dev, 1, alpha, beta)))
-		}},
 		"a renewal after the release": {audit.RuleEnded, func(h *history) (events.Stream, uint64) {
 			h.put(claimed(dev, 1, alpha))
 			h.put(released(dev, 1, alpha))
@@ -211,6 +157,17 @@ func TestViolations(t *testing.T) {
 			h.put(claimed(dev, 1, alpha))
 			h.put(released(dev, 1, alpha))
 			return inFleet(h.put(events.SeatEstablished{Handle: "dev", Epoch: 1, Owner: alpha}))
+		}},
+		"a teardown not proven after its release": {audit.RuleEnded, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			h.put(released(dev, 1, alpha))
+			return inFleet(h.put(events.SeatUnproven{Handle: "dev", Epoch: 1, Owner: alpha}))
+		}},
+		"a teardown proven by a former holder": {audit.RuleEnded, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			h.put(events.SeatUnproven{Handle: "dev", Epoch: 1, Owner: alpha})
+			h.put(takenOver(dev, 2, beta, over))
+			return inFleet(h.put(events.SeatProven{Handle: "dev", Epoch: 1, Owner: alpha}))
 		}},
 		"a trigger skipped by a former holder": {audit.RuleEnded, func(h *history) (events.Stream, uint64) {
 			h.put(claimed(dev, 1, alpha))
@@ -296,22 +253,26 @@ func TestViolations(t *testing.T) {
 			return inFleet(h.raw(m))
 		}},
 	} {
-		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
-			h := newHistory()
-			h.register("other") // so that no position is 1 by chance
-			h.messages[events.StreamFleet], h.seq[events.StreamFleet] = nil, 0
-			stream, seq := c.build(h)
-			r := h.check()
-			if r.ViolationCount != 1 || len(r.Violations) != 1 {
-				t.Fatalf("want one violation of %s at %s sequence %d, found\n%s", c.rule, stream, seq, found(r))
-			}
-			v := r.Violations[0]
-			if v.Rule != c.rule || v.Stream != stream || v.Seq != seq || v.Line != h.line(stream, seq) {
-				t.Errorf("found %s; want %s at line %d, %s sequence %d", v, c.rule, h.line(stream, seq), stream, seq)
-			}
-			if c.rule != audit.RuleDecode && v.Seat != "seat:dev" {
-				t.Errorf("found about %q, want seat:dev", v.Seat)
-			}
-		})
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) { c.found(t) })
+	}
+}
+
+// found builds the history and fails unless just the one fault is found.
+func (c illegal) found(t *testing.T) {
+	t.Helper()
+	h := newHistory()
+	h.register("other") // so that no position is 1 by chance
+	h.messages[events.StreamFleet], h.seq[events.StreamFleet] = nil, 0
+	stream, seq := c.build(h)
+	r := h.check()
+	if r.ViolationCount != 1 || len(r.Violations) != 1 {
+		t.Fatalf("want one violation of %s at %s sequence %d, found\n%s", c.rule, stream, seq, found(r))
+	}
+	v := r.Violations[0]
+	if v.Rule != c.rule || v.Stream != stream || v.Seq != seq || v.Line != h.line(stream, seq) {
+		t.Errorf("found %s; want %s at line %d, %s sequence %d", v, c.rule, h.line(stream, seq), stream, seq)
+	}
+	if c.rule != audit.RuleDecode && v.Seat != "seat:dev" {
+		t.Errorf("found about %q, want seat:dev", v.Seat)
 	}
 }
