@@ -159,7 +159,7 @@ func stride() int {
 // TestLineAltered proves that a change of any byte is found on its very line,
 // and on that line alone when what it says can still be read.
 func TestLineAltered(t *testing.T) {
-	file := ordinary().export()
+	file := brief().export()
 	for at := 0; at < len(file); at += stride() {
 		altered := bytes.Clone(file)
 		altered[at] ^= []byte{0x01, 0x20}[at%2] // the other case of a letter too
@@ -191,7 +191,7 @@ func TestChainHasOneSpelling(t *testing.T) {
 
 // TestFileTruncated proves that a file that ends early, at any byte, is found.
 func TestFileTruncated(t *testing.T) {
-	file := ordinary().export()
+	file := brief().export()
 	for n := 0; n < len(file); n += stride() {
 		r, err := audit.Check(bytes.NewReader(file[:n]))
 		var bad *audit.LineError

@@ -268,7 +268,6 @@ func TestStepsOfANewerBuild(t *testing.T) {
 // a claim over it has evidence about it and no older event, it is an illegal act
 // once the presence has ended, and unlike a renewal it is never pruned.
 func TestReportsExtendThePresence(t *testing.T) {
-	node := events.NodeLease("node-0")
 	report := events.NodeReported{Lease: node, Epoch: 1, Owner: alpha, Node: events.NodeFacts{Draining: true}}
 	over := func(last uint64) events.LeaseClaimed {
 		return takenOver(node, 2, beta, events.Over{Epoch: 1, Owner: alpha, LastSeq: last, Unseen: lapsed})
@@ -301,7 +300,6 @@ func TestReportsExtendThePresence(t *testing.T) {
 // TestReportsAreNoRenewalsThatWereKept proves that a report, which pruning
 // leaves, does not speak for the renewals behind it.
 func TestReportsAreNoRenewalsThatWereKept(t *testing.T) {
-	node := events.NodeLease("node-0")
 	h := newHistory()
 	h.put(claimed(node, 1, alpha))
 	h.put(events.NodeReported{Lease: node, Epoch: 1, Owner: alpha})

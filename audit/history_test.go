@@ -267,10 +267,12 @@ func (h *history) register(handle string) {
 	h.put(events.MailboxRegistered{Handle: handle, AgentID: "a-" + handle})
 }
 
-// ordinary is a history with a bit of everything, all of it legal.
-func ordinary() *history {
+var node, duty = events.NodeLease("node-0"), events.Lease{Kind: events.KindWorker, ID: "retention"}
+
+// brief is a legal history with something in every stream, for tests that go
+// over it byte by byte.
+func brief() *history {
 	h := newHistory()
-	node, duty := events.NodeLease("node-0"), events.Lease{Kind: events.KindWorker, ID: "retention"}
 	for _, s := range streams {
 		h.put(events.StreamMarked{Stream: s, Marker: "first of " + string(s), CreatedAt: h.created[s]})
 	}
@@ -291,6 +293,12 @@ func ordinary() *history {
 	h.put(released(dev, 2, beta))
 	h.put(claimed(dev, 3, beta))
 	h.put(completed("dev", "mail/3", 3, beta))
+	return h
+}
+
+// ordinary is a history with a bit of everything, all of it legal.
+func ordinary() *history {
+	h := brief()
 	h.put(events.SeatPaused{Handle: "dev", By: "ops", Reason: "review"})
 	done := moving(1, 3, beta, alpha)
 	h.handOver(&done)
