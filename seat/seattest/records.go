@@ -68,6 +68,16 @@ func (r *Records) String() string {
 	return b.String()
 }
 
+// Merge adds what others kept.
+func (r *Records) Merge(others ...*Records) {
+	for _, other := range others {
+		kept := other.All("")
+		r.mu.Lock()
+		r.kept = append(r.kept, kept...)
+		r.mu.Unlock()
+	}
+}
+
 // Shape lists every form in which something was logged, once and sorted: level,
 // name and attribute keys.
 func (r *Records) Shape() string {
