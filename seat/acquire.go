@@ -35,13 +35,14 @@ func (h *Host) acquire(ctx context.Context, handle, saga string) error {
 	if h.leavingOrHolds(handle) {
 		return errNotWon
 	}
-	sent := h.deps.Now()
+	sent, began := h.deps.Now(), time.Now()
 	finish := context.WithoutCancel(ctx)
 	claiming, cancel := context.WithTimeout(finish, claimTimeout)
 	defer cancel()
 	claim := h.claim()
 	claim.Saga = saga
 	t, err := h.deps.Leases.Claim(claiming, events.SeatLease(handle), claim, h.deps.LogClock.UnseenFor)
+	h.observeStep(StepClaim, outcomeOf(err), began)
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,9 @@ func (h *Host) acquire(ctx context.Context, handle, saga string) error {
 		h.teardown(finish, handle, Voluntary, events.ReasonDrain)
 		return errNotWon
 	}
-	if err := h.establish(ctx, t); err != nil {
+	err = h.establish(ctx, t)
+	h.observeStep(StepEstablish, outcomeOf(err), began)
+	if err != nil {
 		reason := events.ReasonAcquireFailed
 		if ctx.Err() != nil {
 			reason = events.ReasonDrain // the node was told to stop half-way

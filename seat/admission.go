@@ -49,6 +49,12 @@ func (e *StoppedError) Error() string {
 // heartbeat, so that the turn is owned for at least TTL − heartbeat (A1). The
 // error is *NotHeldError or *StaleError.
 func (h *Host) MayStart(handle string) (uint64, error) {
+	epoch, err := h.mayStart(handle)
+	h.observeDenial(GateAdmission, err)
+	return epoch, err
+}
+
+func (h *Host) mayStart(handle string) (uint64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s, ok := h.held[handle]
@@ -72,6 +78,12 @@ func (h *Host) MayStart(handle string) (uint64, error) {
 // a broker that does not answer, nor on a teardown that cannot be proven (F3).
 // The error is *NotHeldError, or *StoppedError, which is checked last (F4).
 func (h *Host) Fence(handle string, epoch uint64) error {
+	err := h.fence(handle, epoch)
+	h.observeDenial(GateFence, err)
+	return err
+}
+
+func (h *Host) fence(handle string, epoch uint64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s, ok := h.held[handle]

@@ -237,10 +237,13 @@ func (r *runner) perform(ctx context.Context, s sagas.Handoff, effect sagas.Effe
 			return stepAgain
 		}
 	case sagas.Complete:
-		dark, _ := h.deps.LogClock.UnseenFor(e.Quiesced)
+		dark, known := h.deps.LogClock.UnseenFor(e.Quiesced)
 		_, err = h.deps.Handoffs.Handoff(ctx, handle, func(_ sagas.Handoff, l aggregates.Lease) sagas.HandoffCommand {
 			return sagas.CompleteHandoff{Saga: e.Saga, By: h.deps.Self, Lease: l, DarkFor: dark}
 		})
+		if err == nil && known && h.deps.Observe != nil {
+			h.deps.Observe.Received(dark)
+		}
 	case sagas.Decline:
 		_, err = h.deps.Handoffs.Handoff(ctx, handle, func(_ sagas.Handoff, l aggregates.Lease) sagas.HandoffCommand {
 			return sagas.DeclineHandoff{Saga: e.Saga, By: h.deps.Self, Cause: e.Cause, Lease: l}

@@ -52,10 +52,11 @@ func (h *Host) beat(ctx context.Context) bool {
 	if len(ts) == 0 {
 		return true
 	}
-	sent := h.deps.Now() // before the first send: nothing later is proven by it
+	began, sent := time.Now(), h.deps.Now() // before the first send: nothing later is proven by it
 	round, cancel := context.WithTimeout(ctx, min(h.cfg.Heartbeat(), h.untilExpiry()))
 	results := h.deps.Leases.Renew(round, ts)
 	cancel()
+	h.observeStep(StepRenew, outcomeOfAll(results), began)
 	answered, renewed := true, []string(nil)
 	for _, r := range results {
 		seat := r.Tenure.Lease.Kind == events.KindSeat

@@ -76,8 +76,10 @@ type Deps struct {
 	Progress Progress
 	// Watchdog ends the process when the heartbeat stalls; nil: nobody does.
 	Watchdog *Watchdog
-	Now      clock.Source
-	Log      *slog.Logger
+	// Observe is told what there is to count; nil: nobody is.
+	Observe Observer
+	Now     clock.Source
+	Log     *slog.Logger
 }
 
 // Host runs the seats of one node.
@@ -193,7 +195,9 @@ func (h *Host) sweeps(ctx context.Context) {
 			wake = nil
 		case <-lapse.C:
 		}
+		began := time.Now()
 		pass := h.sweep(ctx)
+		h.observeSweep(pass, time.Since(began))
 		if pass.NextLapse > 0 {
 			lapse.Reset(pass.NextLapse)
 		} else {

@@ -23,6 +23,9 @@ type Pass struct {
 	// presence, can lapse; 0 for none.
 	NextLapse time.Duration
 
+	end    SweepEnd
+	groups []placement.Group // for the observer
+
 	// The presences as this pass or a late one before it saw them, and as they
 	// were seen about an interval before that: a seat is given back only if it
 	// was too many in both (case 11).
@@ -38,16 +41,16 @@ type reading struct {
 // what placement wants given back, what it wants claimed.
 func (h *Host) sweep(ctx context.Context) Pass {
 	if !h.ensurePresence(ctx) || !h.cfg.RunsSeats {
-		return Pass{NextLapse: h.presenceLapse(ctx)}
+		return Pass{end: SweepIdle, NextLapse: h.presenceLapse(ctx)}
 	}
 	sight, err := h.deps.Fleet.Look(ctx)
 	if errors.Is(err, projections.ErrNotServed) { // not level with the log yet (P10)
 		h.log.Debug(logClaimsWithheld, keyErr, err)
-		return Pass{}
+		return Pass{end: SweepWithheld}
 	}
 	if err != nil {
 		h.log.Warn(logSweepFailed, "what", "look at the fleet", keyErr, err)
-		return Pass{}
+		return Pass{end: SweepFailed}
 	}
 	h.giveBackUnheld(ctx, sight)
 	seen := make(map[events.Incarnation]uint64, len(sight.Presences))
@@ -68,7 +71,7 @@ func (h *Host) sweep(ctx context.Context) Pass {
 	}
 	plan := placement.Sweep(view)
 	pass := Pass{
-		Held: plan.Held, Capacity: plan.Capacity, Full: plan.Full, Unplaceable: plan.Unplaceable,
+		end: SweepDone, Held: plan.Held, Capacity: plan.Capacity, Full: plan.Full, Unplaceable: plan.Unplaceable,
 		recent: recent, earlier: earlier,
 	}
 	pass.Released = h.giveBackExcess(ctx, sight, view, plan)
@@ -78,6 +81,7 @@ func (h *Host) sweep(ctx context.Context) Pass {
 			pass.NextLapse = h.nextLapse(pass.NextLapse, p.Last)
 		}
 	}
+	pass.groups = h.groupsAfter(sight, pass, plan)
 	h.report(before, pass, plan)
 	h.mu.Lock()
 	h.lastPass = pass

@@ -69,6 +69,7 @@ func (w *Worker) run(ctx context.Context, m *commands.Mailboxes, box events.Mail
 		Events: []Event{{ID: mail.ID, Type: mail.Type, Time: mail.Time, Data: mail.Data, Conversation: mail.Conversation}},
 	}
 	start := time.Now()
+	w.started(mail, attempt)
 	log.Info(logTurnStarted, "attempt", attempt, "type", mail.Type)
 	reply, reached, err := w.work(ctx, req)
 	v := verdictOf{attempts: attempt}
@@ -88,27 +89,33 @@ func (w *Worker) run(ctx context.Context, m *commands.Mailboxes, box events.Mail
 			log.Warn(logReplyDropped, "bytes", len(reply.JSON), "limit", maxReply)
 		}
 		w.complete(ctx, m, c)
+		w.ended(EndCompleted, attempt, start)
 		log.Info(logTurnCompleted, "attempts", attempt, "took", time.Since(start))
 		v.then = acked
 		return w.record(ctx, m, box, []uint64{seq}, nil, v)
 	case errors.Is(err, ErrStoppedByPerson): // the person does not want it to go on (F4)
 		log.Warn(logTurnStopped, keyErr, err)
+		w.ended(EndStopped, attempt, start)
 		c.Outcome, c.Why = events.OutcomeStopped, ErrStoppedByPerson.Error()
 		w.complete(ctx, m, c)
 		v.then = acked
 		return w.record(ctx, m, box, []uint64{seq}, nil, v)
 	case errors.As(err, &broke):
 		log.Error(logPanicked, "panic", broke.value, "stack", string(broke.stack))
+		w.ended(EndPanicked, attempt, start)
 		return w.giveUp(ctx, m, box, seq, c, events.SkipPanicked, err, v)
 	case reached:
 		log.Error(logTurnBroke, keyErr, err)
+		w.ended(EndBroke, attempt, start)
 		return w.giveUp(ctx, m, box, seq, c, events.SkipBrokeOutside, err, v)
 	case errors.Is(err, ErrFenced), ctx.Err() != nil:
 		log.Warn(logTurnFenced, keyErr, err)
+		w.ended(EndFenced, attempt, start)
 		v.then = deferred // F5: the delivery is healthy, the successor is entitled to it
 		return v
 	default:
 		log.Warn(logTurnFailed, keyErr, err, "again_in", backoff(attempt))
+		w.ended(EndFailed, attempt, start)
 		v.then = nakked
 		return w.record(ctx, m, box, nil, []uint64{seq}, v)
 	}

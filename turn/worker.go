@@ -62,6 +62,8 @@ type Worker struct {
 	// Swapped is told that a seat's MAIL is not the stream its cursor was made
 	// from; it must not block.
 	Swapped func(handle string, err error)
+	// Observe is told what there is to count; nil: nobody is.
+	Observe Observer
 }
 
 // then says what the inbox does next.
@@ -182,6 +184,7 @@ func (w *Worker) skip(ctx context.Context, m *commands.Mailboxes, box events.Mai
 	if err := w.Ledger.Skipped(reporting, m.Tenure, eventID, why, detail); err != nil {
 		w.Log.Warn(logSkipUnrecorded, keySeat, m.Tenure.Lease.ID, "event", eventID, keyErr, err)
 	}
+	w.skipped(why)
 	return w.settle(ctx, m, box, seq)
 }
 
@@ -202,6 +205,7 @@ func (w *Worker) park(ctx context.Context, m *commands.Mailboxes, box events.Mai
 		log.Warn(logParkFailed, keyErr, err)
 		return verdictOf{then: postponed}
 	}
+	w.parked()
 	log.Error(logParked, keyReason, reason, "do", "read it in the DEAD stream, mend what sent it or what runs it, and send it again")
 	if mail.ID == "" {
 		return w.settle(ctx, m, box, msg.Seq)
