@@ -39,6 +39,20 @@ func costs() generated.ComplexityRoot {
 	c.Seat.ExpiresAt = func(int) int { return costLogRead }
 	c.Node.PresenceExpiresAt = func(int) int { return costLogRead }
 	c.Completion.Reply = func(int) int { return costReply }
+	c.Query.Sagas = func(child int, _ *model.SagaKind, _ *bool, _ *string, first *int, _ *string) int {
+		return listCost(child, first, 50)
+	}
+	// It reads the whole company, as unplaceable does.
+	c.Query.ExplainPlacement = func(int, string, []string) int { return costMail }
+	c.Query.HolderAt = func(child int, _ string, _ model.PointInTime) int { return child + costLogRead }
+	c.Mutation.DrainNode = func(int, string, *time.Duration, string) int { return costMail }
+	c.Mutation.CordonNode = func(int, string, string) int { return costMail }
+	c.Mutation.UncordonNode = func(int, string, string) int { return costMail }
+	c.Mutation.MoveSeat = func(int, string, string, string) int { return costMail }
+	c.Mutation.ReleaseSeat = func(int, string, string) int { return costMail }
+	c.Mutation.FenceSeat = func(int, string, string) int { return costMail }
+	c.Mutation.PauseSeat = func(int, string, *bool, string) int { return costMail }
+	c.Mutation.ResumeSeat = func(int, string, string) int { return costMail }
 	c.Mutation.SendMessage = func(child int, _, _ string, _ model.JSON, _, _ *string, _ *time.Duration) int {
 		return child + costMail
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/seat-tenure/tenure/projections"
 )
 
-// Deps is what the API stands on. All fields but Tokens and SpoolDir are needed.
+// Deps is what the API stands on. All fields but Tokens, SpoolDir
+// and Now are needed.
 type Deps struct {
 	Node     string             // stable id of this node
 	Self     events.Incarnation // this run of it
@@ -25,6 +26,7 @@ type Deps struct {
 	Host        Host
 	Readiness   Readiness
 	Events      EventSource
+	Operator    Operator
 
 	// Tokens are asked for on everything but /ready; nil asks nobody. Wiring
 	// must set them where the listener is not on loopback.
@@ -32,7 +34,9 @@ type Deps struct {
 	// SpoolDir is where exports are collected before they are sent; "" is the
 	// system's folder for temporary files.
 	SpoolDir string
-	Log      *slog.Logger
+	// Now is the wall clock, for people's eyes; nil is the system's.
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Views is the read model.

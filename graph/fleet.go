@@ -60,9 +60,9 @@ func (r *reading) node(known roster, id string) *model.Node {
 
 func nodeOf(known roster, n projections.Node) *model.Node {
 	out := &model.Node{
-		ID: n.ID, Incarnation: string(n.Holder.Owner), State: nodeState(known.lives[n.Holder.Owner]),
+		ID: n.ID, Incarnation: string(n.Holder.Owner), State: nodeState(known.lives[n.Holder.Owner], n),
 		Roles: n.Roles, Labels: []*model.Label{}, Protocol: n.Holder.Protocol,
-		Since: stamped(n.Holder.Since), SeatsHeld: &n.SeatsHeld, Epoch: n.Holder.Epoch,
+		Since: stamped(n.Holder.Since), SeatsHeld: &n.SeatsHeld, SeatsWithdrawn: n.Withdrawn, Epoch: n.Holder.Epoch,
 	}
 	if out.Roles == nil {
 		out.Roles = []string{}
@@ -73,14 +73,20 @@ func nodeOf(known roster, n projections.Node) *model.Node {
 	return out
 }
 
-func nodeState(l Liveness) model.NodeState {
-	switch l {
-	case Live:
-		return model.NodeStateReady
-	case Lapsed:
+func nodeState(l Liveness, n projections.Node) model.NodeState {
+	switch {
+	case l == Lapsed:
 		return model.NodeStateLapsed
-	default:
+	case l != Live:
 		return model.NodeStateUnknown
+	case n.Draining:
+		return model.NodeStateDraining
+	case n.Cordoned:
+		return model.NodeStateCordoned
+	case n.Withdrawn:
+		return model.NodeStateWithdrawn
+	default:
+		return model.NodeStateReady
 	}
 }
 

@@ -29,12 +29,15 @@ type api struct {
 // whoever waits know when the node stops.
 func New(deps Deps) http.Handler {
 	code := coder{deps.Log}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
 	a := &api{
 		deps: &deps, code: code,
 		running: newGate(maxRunning), followers: newGate(maxFollowers), exports: newGate(maxExports),
 	}
 	a.exec = executor.New(generated.NewExecutableSchema(generated.Config{
-		Resolvers:  &resolver{deps: &deps, code: code, waiters: newGate(maxWaiters)},
+		Resolvers:  &resolver{deps: &deps, code: code, waiters: newGate(maxWaiters), operators: newGate(maxOperations)},
 		Complexity: costs(),
 	}))
 	a.exec.SetErrorPresenter(code.present)

@@ -85,7 +85,7 @@ func (a *api) authorize(next http.HandlerFunc) http.HandlerFunc {
 			})
 			return
 		}
-		next(w, r)
+		next(w, a.withActor(r))
 	}
 }
 

@@ -106,7 +106,7 @@ func (r *reading) fleetNodes(ctx context.Context) ([]fleetNode, error) {
 	nodes := make([]fleetNode, 0, len(present.nodes))
 	for _, n := range present.nodes {
 		out := fleetNode{
-			ID: n.ID, Incarnation: string(n.Holder.Owner), State: nodeState(present.lives[n.Holder.Owner]),
+			ID: n.ID, Incarnation: string(n.Holder.Owner), State: nodeState(present.lives[n.Holder.Owner], n),
 			Seats: []string{}, Roles: append([]string{}, n.Roles...), Labels: map[string]string{},
 			Protocol: n.Holder.Protocol, Since: stamped(n.Holder.Since),
 		}

@@ -16,6 +16,11 @@ const (
 	maxEventID      = 256 // bytes, as events has it
 	maxText         = 128 // bytes of a mail's type or conversation
 	maxWait         = 10 * time.Minute
+	maxReason       = 500 // bytes of an operator's reason
+	usualDrain      = 5 * time.Minute
+	maxDrain        = 24 * time.Hour
+	maxOperations   = 32 // operators' mutations under way at once
+	operateTimeout  = 45 * time.Second
 	nearestHandles  = 3    // handles offered to somebody who wrote an unknown one
 	maxRunning      = 64   // operations that run at once; more queue until their time is up
 	maxWaiters      = 1000 // callers that wait for a completion at once

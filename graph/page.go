@@ -15,6 +15,7 @@ import (
 const (
 	cursorSeat   = "seat:"
 	cursorTenure = "tenure:"
+	cursorSaga   = "saga:"
 
 	maxCursor = 256 // bytes
 )
@@ -49,9 +50,10 @@ func seatAfter(cursor *string) (string, error) {
 	return handle, err
 }
 
-// tenureBefore is where a list of tenures goes on; 0 at its beginning.
-func tenureBefore(cursor *string) (uint64, error) {
-	key, err := keyOf(cursorTenure, cursor)
+// positionBefore is where a list that is newest first goes on; 0 at its
+// beginning.
+func positionBefore(kind string, cursor *string) (uint64, error) {
+	key, err := keyOf(kind, cursor)
 	if err != nil || key == "" {
 		return 0, err
 	}

@@ -4,9 +4,10 @@ import "github.com/seat-tenure/tenure/graph/generated"
 
 // resolver answers every field that is more than its parent's value.
 type resolver struct {
-	deps    *Deps
-	code    coder
-	waiters gate
+	deps      *Deps
+	code      coder
+	waiters   gate
+	operators gate
 }
 
 type (

@@ -60,6 +60,8 @@ func (known roster) placing(unknownLives bool) []placement.Node {
 		if live == Live || live == LivenessUnknown && unknownLives {
 			nodes = append(nodes, placement.Node{
 				ID: n.ID, Labels: n.Labels, Seats: len(n.Roles) == 0 || slices.Contains(n.Roles, nodeSeats),
+				Draining: n.Draining || n.Cordoned, Withdrawn: n.Withdrawn,
+				SeatsHeld: n.SeatsHeld, SeatsHeldKnown: true,
 			})
 		}
 	}
@@ -70,12 +72,7 @@ func (known roster) placing(unknownLives bool) []placement.Node {
 // that nodes place seats by (P9): surely are unplaceable whoever lives, maybe
 // those for which it depends on nodes of which nobody can tell.
 func (known roster) unplaceable(seats []projections.Seat) (surely, maybe []string) {
-	view := placement.View{CompanyKnown: true, RosterKnown: true}
-	for _, s := range seats {
-		if s.Listed() {
-			view.Seats = append(view.Seats, placement.Seat{Handle: s.Handle, Node: s.Node, Labels: s.Labels})
-		}
-	}
+	view := placement.View{CompanyKnown: true, RosterKnown: true, Seats: placed(seats)}
 	view.Nodes = known.placing(true)
 	surely = placement.Sweep(view).Unplaceable
 	if len(known.placing(false)) == len(view.Nodes) {
@@ -87,6 +84,18 @@ func (known roster) unplaceable(seats []projections.Seat) (surely, maybe []strin
 		return sure
 	})
 	return surely, maybe
+}
+
+// heldState is what a seat of a live holder is.
+func heldState(s projections.Seat) model.SeatState {
+	if s.Handoff != nil && s.State() == projections.SeatHeld {
+		switch s.Handoff.Step {
+		case events.StepQuiesced, events.StepFlushed:
+			return model.SeatStateReleasing
+		default: // it serves yet, or serves already
+		}
+	}
+	return model.SeatState(s.State())
 }
 
 // states tells what each of the seats is. The log alone does not say it: a
@@ -107,7 +116,7 @@ func (r *reading) states(ctx context.Context, seats []projections.Seat) (map[str
 			}
 			switch r.liveness(known, s.Holder.Owner) {
 			case Live:
-				states[s.Handle] = model.SeatState(s.State())
+				states[s.Handle] = heldState(s)
 			case Lapsed:
 				free = append(free, s)
 			default:

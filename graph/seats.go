@@ -40,6 +40,15 @@ func seatOf(s projections.Seat, state model.SeatState, listed int) *model.Seat {
 		out.Owner, out.Epoch, out.Since, out.Preferred = text(string(h.Owner)), &epoch, stamped(h.Since), text(h.Preferred)
 		out.Holder = h.Owner
 	}
+	if p := s.Paused; p != nil {
+		out.Paused, out.Pause = true, &model.Pause{By: p.By, Reason: p.Reason, Since: stamped(p.Since), StopTurn: p.StopTurn}
+	}
+	if s.Unproven != nil {
+		out.Unproven = &s.Unproven.Since
+	}
+	if s.Handoff != nil {
+		out.Handoff = sagaOf(*s.Handoff)
+	}
 	return out
 }
 
@@ -83,10 +92,12 @@ func seatQueryOf(filter *model.SeatFilter) (seatQuery, error) {
 		return q, nil
 	}
 	// The rows know what the log says; what a seat is takes more (see states).
-	// The three below can only come from the same state of the row.
+	// The five below can only come from the same state of the row.
 	switch q.state = *filter.State; q.state {
-	case model.SeatStateHeld, model.SeatStateEstablishing, model.SeatStateRemoved:
+	case model.SeatStateHeld, model.SeatStateEstablishing, model.SeatStateUnproven, model.SeatStateRemoved:
 		q.rows.State = projections.SeatState(q.state)
+	case model.SeatStateReleasing:
+		q.rows.State = projections.SeatHeld
 	default: // any row may be one
 	}
 	return q, nil
@@ -170,6 +181,21 @@ func (s seatResolver) ExpiresAt(ctx context.Context, seat *model.Seat) (*time.Ti
 	}
 	at, err := s.deps.Leases.Expires(ctx, events.SeatLease(seat.Handle), uint64(*seat.Epoch))
 	return stamped(at), err
+}
+
+// UnprovenSeconds asks this node's own host of what it holds (O3), and the log
+// of what others hold.
+func (s seatResolver) UnprovenSeconds(_ context.Context, seat *model.Seat) (*int, error) {
+	age, stranded := s.deps.Host.Unproven()[seat.Handle]
+	switch {
+	case stranded:
+	case seat.Unproven == nil || seat.Holder == s.deps.Self:
+		return nil, nil
+	default:
+		age = s.deps.Now().Sub(*seat.Unproven)
+	}
+	seconds := max(int(age.Seconds()), 0)
+	return &seconds, nil
 }
 
 // Tenures lists the seat's past.

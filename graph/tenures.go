@@ -31,7 +31,7 @@ func (q queryResolver) Tenures(ctx context.Context, handle, node *string, first 
 }
 
 func (r *reading) tenures(ctx context.Context, f projections.TenureFilter, size int, cursor *string) (*model.TenureConnection, error) {
-	before, err := tenureBefore(cursor)
+	before, err := positionBefore(cursorTenure, cursor)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,10 @@ type world struct {
 	done    map[string]projections.Completion // by handle/event id
 	changed chan struct{}                     // closed and replaced when done changes
 
+	acts    []graph.Act // what was asked of the operator, and
+	ops     []graph.Operation
+	operate func(graph.Operation) (graph.Done, error)
+
 	held     []string
 	unproven map[string]time.Duration
 	notReady []string
@@ -83,7 +87,8 @@ func (w *world) deps(t testing.TB) graph.Deps {
 	}
 	return graph.Deps{
 		Node: "node-a", Self: nodeA, LeaseTTL: 45 * time.Second, Subjects: subjects,
-		Views: w, Leases: w, Company: companyOf{w}, Mail: w, Completions: w, Host: w, Readiness: w, Events: w,
+		Views: w, Leases: w, Company: companyOf{w}, Mail: w, Completions: w, Host: w, Readiness: w, Events: w, Operator: w,
+		Now:      func() time.Time { return start.Add(time.Hour) },
 		SpoolDir: t.TempDir(), Log: slog.New(w.logged),
 	}
 }
@@ -231,6 +236,16 @@ func (w *world) Await(ctx context.Context, handle, id string) (projections.Compl
 			return projections.Completion{}, context.Cause(ctx)
 		}
 	}
+}
+
+func (w *world) Operate(_ context.Context, by graph.Act, op graph.Operation) (graph.Done, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.acts, w.ops = append(w.acts, by), append(w.ops, op)
+	if w.operate != nil {
+		return w.operate(op)
+	}
+	return graph.Done{Position: 18446744073709551615}, nil
 }
 
 func (w *world) Held() []string                     { return w.held }

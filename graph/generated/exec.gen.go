@@ -5,6 +5,7 @@ package generated
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -39,6 +40,11 @@ type DirectiveRoot struct {
 }
 
 type ComplexityRoot struct {
+	Accepted struct {
+		Position func(childComplexity int) int
+		SagaID   func(childComplexity int) int
+	}
+
 	AsOf struct {
 		AnsweredBy func(childComplexity int) int
 		AsOf       func(childComplexity int) int
@@ -77,7 +83,15 @@ type ComplexityRoot struct {
 	}
 
 	Mutation struct {
-		SendMessage func(childComplexity int, handle string, typeArg string, data model.JSON, id *string, conversation *string, wait *time.Duration) int
+		CordonNode   func(childComplexity int, id string, reason string) int
+		DrainNode    func(childComplexity int, id string, deadline *time.Duration, reason string) int
+		FenceSeat    func(childComplexity int, handle string, reason string) int
+		MoveSeat     func(childComplexity int, handle string, to string, reason string) int
+		PauseSeat    func(childComplexity int, handle string, stopTurn *bool, reason string) int
+		ReleaseSeat  func(childComplexity int, handle string, reason string) int
+		ResumeSeat   func(childComplexity int, handle string, reason string) int
+		SendMessage  func(childComplexity int, handle string, typeArg string, data model.JSON, id *string, conversation *string, wait *time.Duration) int
+		UncordonNode func(childComplexity int, id string, reason string) int
 	}
 
 	Node struct {
@@ -89,6 +103,7 @@ type ComplexityRoot struct {
 		Roles             func(childComplexity int) int
 		Seats             func(childComplexity int, first *int, after *string) int
 		SeatsHeld         func(childComplexity int) int
+		SeatsWithdrawn    func(childComplexity int) int
 		Since             func(childComplexity int) int
 		State             func(childComplexity int) int
 	}
@@ -100,28 +115,89 @@ type ComplexityRoot struct {
 		StartCursor     func(childComplexity int) int
 	}
 
+	Pause struct {
+		By       func(childComplexity int) int
+		Reason   func(childComplexity int) int
+		Since    func(childComplexity int) int
+		StopTurn func(childComplexity int) int
+	}
+
+	PlacementExplanation struct {
+		Eligible func(childComplexity int) int
+		Group    func(childComplexity int) int
+		Handle   func(childComplexity int) int
+		Holder   func(childComplexity int) int
+		Rules    func(childComplexity int) int
+		Verdict  func(childComplexity int) int
+		Why      func(childComplexity int) int
+	}
+
 	Query struct {
+		AsOf             func(childComplexity int) int
+		Completion       func(childComplexity int, handle string, eventID string) int
+		ExplainPlacement func(childComplexity int, handle string, without []string) int
+		Fleet            func(childComplexity int) int
+		HolderAt         func(childComplexity int, handle string, at model.PointInTime) int
+		Node             func(childComplexity int, id string) int
+		Sagas            func(childComplexity int, kind *model.SagaKind, open *bool, handle *string, first *int, after *string) int
+		Seat             func(childComplexity int, handle string) int
+		Seats            func(childComplexity int, filter *model.SeatFilter, first *int, after *string) int
+		Tenures          func(childComplexity int, handle *string, node *string, first *int, after *string) int
+	}
+
+	Refused struct {
+		Code    func(childComplexity int) int
+		Message func(childComplexity int) int
+	}
+
+	Saga struct {
+		By              func(childComplexity int) int
+		Cause           func(childComplexity int) int
+		DarkFor         func(childComplexity int) int
+		Deadline        func(childComplexity int) int
+		EndedAt         func(childComplexity int) int
+		From            func(childComplexity int) int
+		FromOwner       func(childComplexity int) int
+		Handle          func(childComplexity int) int
+		ID              func(childComplexity int) int
+		Kind            func(childComplexity int) int
+		Outcome         func(childComplexity int) int
+		Reason          func(childComplexity int) int
+		StartedAt       func(childComplexity int) int
+		StartedPosition func(childComplexity int) int
+		Step            func(childComplexity int) int
+		To              func(childComplexity int) int
+		ToOwner         func(childComplexity int) int
+	}
+
+	SagaConnection struct {
 		AsOf       func(childComplexity int) int
-		Completion func(childComplexity int, handle string, eventID string) int
-		Fleet      func(childComplexity int) int
-		Node       func(childComplexity int, id string) int
-		Seat       func(childComplexity int, handle string) int
-		Seats      func(childComplexity int, filter *model.SeatFilter, first *int, after *string) int
-		Tenures    func(childComplexity int, handle *string, node *string, first *int, after *string) int
+		Edges      func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
+	SagaEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
 	}
 
 	Seat struct {
-		AgentID   func(childComplexity int) int
-		Epoch     func(childComplexity int) int
-		ExpiresAt func(childComplexity int) int
-		Handle    func(childComplexity int) int
-		Holder    func(childComplexity int) int
-		Owner     func(childComplexity int) int
-		Preferred func(childComplexity int) int
-		Since     func(childComplexity int) int
-		State     func(childComplexity int) int
-		Tenures   func(childComplexity int, first *int, after *string) int
-		Title     func(childComplexity int) int
+		AgentID         func(childComplexity int) int
+		Epoch           func(childComplexity int) int
+		ExpiresAt       func(childComplexity int) int
+		Handle          func(childComplexity int) int
+		Handoff         func(childComplexity int) int
+		Holder          func(childComplexity int) int
+		Owner           func(childComplexity int) int
+		Pause           func(childComplexity int) int
+		Paused          func(childComplexity int) int
+		Preferred       func(childComplexity int) int
+		Since           func(childComplexity int) int
+		State           func(childComplexity int) int
+		Tenures         func(childComplexity int, first *int, after *string) int
+		Title           func(childComplexity int) int
+		UnprovenSeconds func(childComplexity int) int
 	}
 
 	SeatConnection struct {
@@ -179,6 +255,14 @@ type FleetResolver interface {
 }
 type MutationResolver interface {
 	SendMessage(ctx context.Context, handle string, typeArg string, data model.JSON, id *string, conversation *string, wait *time.Duration) (*model.SendResult, error)
+	DrainNode(ctx context.Context, id string, deadline *time.Duration, reason string) (model.OperationResult, error)
+	CordonNode(ctx context.Context, id string, reason string) (model.OperationResult, error)
+	UncordonNode(ctx context.Context, id string, reason string) (model.OperationResult, error)
+	MoveSeat(ctx context.Context, handle string, to string, reason string) (model.OperationResult, error)
+	ReleaseSeat(ctx context.Context, handle string, reason string) (model.OperationResult, error)
+	FenceSeat(ctx context.Context, handle string, reason string) (model.OperationResult, error)
+	PauseSeat(ctx context.Context, handle string, stopTurn *bool, reason string) (model.OperationResult, error)
+	ResumeSeat(ctx context.Context, handle string, reason string) (model.OperationResult, error)
 }
 type NodeResolver interface {
 	PresenceExpiresAt(ctx context.Context, obj *model.Node) (*time.Time, error)
@@ -191,13 +275,18 @@ type QueryResolver interface {
 	Node(ctx context.Context, id string) (*model.Node, error)
 	Seat(ctx context.Context, handle string) (*model.Seat, error)
 	Seats(ctx context.Context, filter *model.SeatFilter, first *int, after *string) (*model.SeatConnection, error)
+	HolderAt(ctx context.Context, handle string, at model.PointInTime) (*model.Tenure, error)
 	Tenures(ctx context.Context, handle *string, node *string, first *int, after *string) (*model.TenureConnection, error)
 	Completion(ctx context.Context, handle string, eventID string) (*model.Completion, error)
+	Sagas(ctx context.Context, kind *model.SagaKind, open *bool, handle *string, first *int, after *string) (*model.SagaConnection, error)
+	ExplainPlacement(ctx context.Context, handle string, without []string) (*model.PlacementExplanation, error)
 }
 type SeatResolver interface {
 	Holder(ctx context.Context, obj *model.Seat) (*model.Node, error)
 
 	ExpiresAt(ctx context.Context, obj *model.Seat) (*time.Time, error)
+
+	UnprovenSeconds(ctx context.Context, obj *model.Seat) (*int, error)
 
 	Tenures(ctx context.Context, obj *model.Seat, first *int, after *string) (*model.TenureConnection, error)
 }
@@ -219,6 +308,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 	ec := newExecutionContext(nil, e, nil)
 	_ = ec
 	switch typeName + "." + field {
+
+	case "Accepted.position":
+		if e.ComplexityRoot.Accepted.Position == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Accepted.Position(childComplexity), true
+	case "Accepted.sagaId":
+		if e.ComplexityRoot.Accepted.SagaID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Accepted.SagaID(childComplexity), true
 
 	case "AsOf.answeredBy":
 		if e.ComplexityRoot.AsOf.AnsweredBy == nil {
@@ -374,6 +476,83 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Label.Value(childComplexity), true
 
+	case "Mutation.cordonNode":
+		if e.ComplexityRoot.Mutation.CordonNode == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_cordonNode_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CordonNode(childComplexity, args["id"].(string), args["reason"].(string)), true
+	case "Mutation.drainNode":
+		if e.ComplexityRoot.Mutation.DrainNode == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_drainNode_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DrainNode(childComplexity, args["id"].(string), args["deadline"].(*time.Duration), args["reason"].(string)), true
+	case "Mutation.fenceSeat":
+		if e.ComplexityRoot.Mutation.FenceSeat == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_fenceSeat_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.FenceSeat(childComplexity, args["handle"].(string), args["reason"].(string)), true
+	case "Mutation.moveSeat":
+		if e.ComplexityRoot.Mutation.MoveSeat == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_moveSeat_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.MoveSeat(childComplexity, args["handle"].(string), args["to"].(string), args["reason"].(string)), true
+	case "Mutation.pauseSeat":
+		if e.ComplexityRoot.Mutation.PauseSeat == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_pauseSeat_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.PauseSeat(childComplexity, args["handle"].(string), args["stopTurn"].(*bool), args["reason"].(string)), true
+	case "Mutation.releaseSeat":
+		if e.ComplexityRoot.Mutation.ReleaseSeat == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_releaseSeat_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReleaseSeat(childComplexity, args["handle"].(string), args["reason"].(string)), true
+	case "Mutation.resumeSeat":
+		if e.ComplexityRoot.Mutation.ResumeSeat == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_resumeSeat_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ResumeSeat(childComplexity, args["handle"].(string), args["reason"].(string)), true
 	case "Mutation.sendMessage":
 		if e.ComplexityRoot.Mutation.SendMessage == nil {
 			break
@@ -385,6 +564,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SendMessage(childComplexity, args["handle"].(string), args["type"].(string), args["data"].(model.JSON), args["id"].(*string), args["conversation"].(*string), args["wait"].(*time.Duration)), true
+	case "Mutation.uncordonNode":
+		if e.ComplexityRoot.Mutation.UncordonNode == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_uncordonNode_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UncordonNode(childComplexity, args["id"].(string), args["reason"].(string)), true
 
 	case "Node.id":
 		if e.ComplexityRoot.Node.ID == nil {
@@ -439,6 +629,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Node.SeatsHeld(childComplexity), true
+	case "Node.seatsWithdrawn":
+		if e.ComplexityRoot.Node.SeatsWithdrawn == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Node.SeatsWithdrawn(childComplexity), true
 	case "Node.since":
 		if e.ComplexityRoot.Node.Since == nil {
 			break
@@ -477,6 +673,74 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PageInfo.StartCursor(childComplexity), true
 
+	case "Pause.by":
+		if e.ComplexityRoot.Pause.By == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Pause.By(childComplexity), true
+	case "Pause.reason":
+		if e.ComplexityRoot.Pause.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Pause.Reason(childComplexity), true
+	case "Pause.since":
+		if e.ComplexityRoot.Pause.Since == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Pause.Since(childComplexity), true
+	case "Pause.stopTurn":
+		if e.ComplexityRoot.Pause.StopTurn == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Pause.StopTurn(childComplexity), true
+
+	case "PlacementExplanation.eligible":
+		if e.ComplexityRoot.PlacementExplanation.Eligible == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlacementExplanation.Eligible(childComplexity), true
+	case "PlacementExplanation.group":
+		if e.ComplexityRoot.PlacementExplanation.Group == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlacementExplanation.Group(childComplexity), true
+	case "PlacementExplanation.handle":
+		if e.ComplexityRoot.PlacementExplanation.Handle == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlacementExplanation.Handle(childComplexity), true
+	case "PlacementExplanation.holder":
+		if e.ComplexityRoot.PlacementExplanation.Holder == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlacementExplanation.Holder(childComplexity), true
+	case "PlacementExplanation.rules":
+		if e.ComplexityRoot.PlacementExplanation.Rules == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlacementExplanation.Rules(childComplexity), true
+	case "PlacementExplanation.verdict":
+		if e.ComplexityRoot.PlacementExplanation.Verdict == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlacementExplanation.Verdict(childComplexity), true
+	case "PlacementExplanation.why":
+		if e.ComplexityRoot.PlacementExplanation.Why == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlacementExplanation.Why(childComplexity), true
+
 	case "Query.asOf":
 		if e.ComplexityRoot.Query.AsOf == nil {
 			break
@@ -494,12 +758,34 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Completion(childComplexity, args["handle"].(string), args["eventId"].(string)), true
+	case "Query.explainPlacement":
+		if e.ComplexityRoot.Query.ExplainPlacement == nil {
+			break
+		}
+
+		args, err := ec.field_Query_explainPlacement_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.ExplainPlacement(childComplexity, args["handle"].(string), args["without"].([]string)), true
 	case "Query.fleet":
 		if e.ComplexityRoot.Query.Fleet == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Query.Fleet(childComplexity), true
+	case "Query.holderAt":
+		if e.ComplexityRoot.Query.HolderAt == nil {
+			break
+		}
+
+		args, err := ec.field_Query_holderAt_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.HolderAt(childComplexity, args["handle"].(string), args["at"].(model.PointInTime)), true
 
 	case "Query.node":
 		if e.ComplexityRoot.Query.Node == nil {
@@ -512,6 +798,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Node(childComplexity, args["id"].(string)), true
+	case "Query.sagas":
+		if e.ComplexityRoot.Query.Sagas == nil {
+			break
+		}
+
+		args, err := ec.field_Query_sagas_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Sagas(childComplexity, args["kind"].(*model.SagaKind), args["open"].(*bool), args["handle"].(*string), args["first"].(*int), args["after"].(*string)), true
 	case "Query.seat":
 		if e.ComplexityRoot.Query.Seat == nil {
 			break
@@ -546,6 +843,160 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Query.Tenures(childComplexity, args["handle"].(*string), args["node"].(*string), args["first"].(*int), args["after"].(*string)), true
 
+	case "Refused.code":
+		if e.ComplexityRoot.Refused.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Refused.Code(childComplexity), true
+	case "Refused.message":
+		if e.ComplexityRoot.Refused.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Refused.Message(childComplexity), true
+
+	case "Saga.by":
+		if e.ComplexityRoot.Saga.By == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.By(childComplexity), true
+	case "Saga.cause":
+		if e.ComplexityRoot.Saga.Cause == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.Cause(childComplexity), true
+	case "Saga.darkFor":
+		if e.ComplexityRoot.Saga.DarkFor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.DarkFor(childComplexity), true
+	case "Saga.deadline":
+		if e.ComplexityRoot.Saga.Deadline == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.Deadline(childComplexity), true
+	case "Saga.endedAt":
+		if e.ComplexityRoot.Saga.EndedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.EndedAt(childComplexity), true
+	case "Saga.from":
+		if e.ComplexityRoot.Saga.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.From(childComplexity), true
+	case "Saga.fromOwner":
+		if e.ComplexityRoot.Saga.FromOwner == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.FromOwner(childComplexity), true
+	case "Saga.handle":
+		if e.ComplexityRoot.Saga.Handle == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.Handle(childComplexity), true
+	case "Saga.id":
+		if e.ComplexityRoot.Saga.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.ID(childComplexity), true
+	case "Saga.kind":
+		if e.ComplexityRoot.Saga.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.Kind(childComplexity), true
+	case "Saga.outcome":
+		if e.ComplexityRoot.Saga.Outcome == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.Outcome(childComplexity), true
+	case "Saga.reason":
+		if e.ComplexityRoot.Saga.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.Reason(childComplexity), true
+	case "Saga.startedAt":
+		if e.ComplexityRoot.Saga.StartedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.StartedAt(childComplexity), true
+	case "Saga.startedPosition":
+		if e.ComplexityRoot.Saga.StartedPosition == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.StartedPosition(childComplexity), true
+	case "Saga.step":
+		if e.ComplexityRoot.Saga.Step == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.Step(childComplexity), true
+	case "Saga.to":
+		if e.ComplexityRoot.Saga.To == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.To(childComplexity), true
+	case "Saga.toOwner":
+		if e.ComplexityRoot.Saga.ToOwner == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Saga.ToOwner(childComplexity), true
+
+	case "SagaConnection.asOf":
+		if e.ComplexityRoot.SagaConnection.AsOf == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SagaConnection.AsOf(childComplexity), true
+	case "SagaConnection.edges":
+		if e.ComplexityRoot.SagaConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SagaConnection.Edges(childComplexity), true
+	case "SagaConnection.pageInfo":
+		if e.ComplexityRoot.SagaConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SagaConnection.PageInfo(childComplexity), true
+	case "SagaConnection.totalCount":
+		if e.ComplexityRoot.SagaConnection.TotalCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SagaConnection.TotalCount(childComplexity), true
+
+	case "SagaEdge.cursor":
+		if e.ComplexityRoot.SagaEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SagaEdge.Cursor(childComplexity), true
+	case "SagaEdge.node":
+		if e.ComplexityRoot.SagaEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SagaEdge.Node(childComplexity), true
+
 	case "Seat.agentId":
 		if e.ComplexityRoot.Seat.AgentID == nil {
 			break
@@ -570,6 +1021,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Seat.Handle(childComplexity), true
+	case "Seat.handoff":
+		if e.ComplexityRoot.Seat.Handoff == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Seat.Handoff(childComplexity), true
 	case "Seat.holder":
 		if e.ComplexityRoot.Seat.Holder == nil {
 			break
@@ -582,6 +1039,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Seat.Owner(childComplexity), true
+	case "Seat.pause":
+		if e.ComplexityRoot.Seat.Pause == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Seat.Pause(childComplexity), true
+	case "Seat.paused":
+		if e.ComplexityRoot.Seat.Paused == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Seat.Paused(childComplexity), true
 	case "Seat.preferred":
 		if e.ComplexityRoot.Seat.Preferred == nil {
 			break
@@ -617,6 +1086,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Seat.Title(childComplexity), true
+	case "Seat.unprovenSeconds":
+		if e.ComplexityRoot.Seat.UnprovenSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Seat.UnprovenSeconds(childComplexity), true
 
 	case "SeatConnection.asOf":
 		if e.ComplexityRoot.SeatConnection.AsOf == nil {
@@ -783,6 +1258,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalers := func() *graphql.InputUnmarshalerIndex {
 		return graphql.NewInputUnmarshalerIndex(
+			graphql.NewInputUnmarshaler("PointInTime", ec.unmarshalInputPointInTime),
 			graphql.NewInputUnmarshaler("SeatFilter", ec.unmarshalInputSeatFilter),
 		)
 	}
@@ -867,6 +1343,9 @@ var sources = []*ast.Source{
 # extensions.code: BAD_REQUEST, REFUSED, UNAVAILABLE, BEFORE_HISTORY,
 # TOO_COMPLEX or INTERNAL. What cannot be seen now is the state UNKNOWN or the
 # code UNAVAILABLE, never an empty list and never null.
+#
+# Mutations of operators take a reason, which the log keeps beside the actor: the
+# name of the token that was shown, or anonymous@ADDRESS where none is asked for.
 
 "An instant, RFC 3339 in UTC. Broker times are for people and decide nothing."
 scalar Time
@@ -904,6 +1383,13 @@ type Query {
     "A cursor: the list goes on after it."
     after: String
   ): SeatConnection!
+  "Who held the seat at that instant; null when nobody did. BEFORE_HISTORY when the kept history does not reach back to it, UNAVAILABLE when this node has not read up to it."
+  holderAt(
+    "Handle of the seat."
+    handle: ID!
+    "The instant."
+    at: PointInTime!
+  ): Tenure
   "Tenures, newest claim first."
   tenures(
     "Only those of this seat."
@@ -922,6 +1408,34 @@ type Query {
     "Id of the event that caused it."
     eventId: ID!
   ): Completion
+  "Sagas, newest first: those that are open, and of each seat the last 50 that ended."
+  sagas(
+    "Only those of this kind."
+    kind: SagaKind
+    "Only those that go on, or only those that have ended."
+    open: Boolean
+    "Only those of this seat."
+    handle: ID
+    "How many at most, 1 to 500."
+    first: Int = 50
+    "A cursor: the list goes on after it."
+    after: String
+  ): SagaConnection!
+  "Why a seat is where it is, or dark; null when the log has never named it."
+  explainPlacement(
+    "Handle of the seat."
+    handle: ID!
+    "Judge as if these nodes had left and their seats were free."
+    without: [ID!]
+  ): PlacementExplanation
+}
+
+"Exactly one of the two."
+input PointInTime @oneOf {
+  "Right after the last event stamped at or before it, by the store's clock."
+  time: Time
+  "Right after the event at that position of the fleet log."
+  position: Position
 }
 
 "What can be done."
@@ -941,6 +1455,87 @@ type Mutation {
     "How long to wait for the completion: above zero, at most PT10M. Only for types that run a turn."
     wait: Duration
   ): SendResult!
+  "Makes a node claim nothing and hand over what it holds, turns in flight first. Accepted means that it has begun; the node stays up, and cordoned, until it is uncordoned. Asked again it goes on, with the new deadline."
+  drainNode(
+    "Stable id of the node."
+    id: ID!
+    "How long to go on giving seats up, at most PT24H; PT5M when left out. What the node still has then it keeps, cordoned."
+    deadline: Duration
+    "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
+    reason: String!
+  ): OperationResult!
+  "Makes a node claim nothing. It keeps what it holds. A cordon ends with the node's process."
+  cordonNode(
+    "Stable id of the node."
+    id: ID!
+    "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
+    reason: String!
+  ): OperationResult!
+  "Lets a node claim again, and calls off a drain that has not ended. What it has begun to hand over still goes."
+  uncordonNode(
+    "Stable id of the node."
+    id: ID!
+    "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
+    reason: String!
+  ): OperationResult!
+  "Hands a seat over to a node. Accepted names the saga that does it."
+  moveSeat(
+    "Handle of the seat."
+    handle: ID!
+    "Stable id of the node that is to run it."
+    to: ID!
+    "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
+    reason: String!
+  ): OperationResult!
+  "Makes the holder give a seat back, the turn in flight first. Whichever node has room for it takes it, the same one too."
+  releaseSeat(
+    "Handle of the seat."
+    handle: ID!
+    "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
+    reason: String!
+  ): OperationResult!
+  "Ends a holder's renewals from outside, whether it answers or not. A successor claims when the lease's time is over."
+  fenceSeat(
+    "Handle of the seat."
+    handle: ID!
+    "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
+    reason: String!
+  ): OperationResult!
+  "Makes a seat start no turn, wherever it runs, until it is resumed. Its mail is kept."
+  pauseSeat(
+    "Handle of the seat."
+    handle: ID!
+    "Stop the turn in flight too, at its next call; what it was about is recorded and not run again."
+    stopTurn: Boolean = false
+    "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
+    reason: String!
+  ): OperationResult!
+  "Ends a pause."
+  resumeSeat(
+    "Handle of the seat."
+    handle: ID!
+    "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
+    reason: String!
+  ): OperationResult!
+}
+
+"What became of an operator's wish."
+union OperationResult = Accepted | Refused
+
+"It is done, or has begun."
+type Accepted {
+  "What comes of it stands in the fleet log at this position or after it."
+  position: Position!
+  "The saga that carries it out; null when it needs none."
+  sagaId: ID
+}
+
+"It was not done, and nothing has changed."
+type Refused {
+  "Why, for programs: UNKNOWN_NODE, DEPARTED_NODE, UNKNOWN_SEAT, NOT_HELD, MOVING, NOT_ELIGIBLE, NO_ROOM, ALREADY_HERE, ALREADY_FENCED, or a code still to come."
+  code: String!
+  "Why, and what to do, for people."
+  message: String!
 }
 
 "Where an answer stands in the order of the log."
@@ -1007,6 +1602,8 @@ type Node {
   since: Time
   "How many seats have a tenure in force by this node."
   seatsHeld: Int
+  "It cannot serve its seats and has given them back; no share counts on it."
+  seatsWithdrawn: Boolean!
   "Those seats, by handle."
   seats(
     "How many at most, 1 to 500."
@@ -1020,6 +1617,12 @@ type Node {
 enum NodeState {
   "Its presence is in force."
   READY
+  "It takes leave: it claims nothing and hands its seats over."
+  DRAINING
+  "An operator made it claim nothing; drained or not, it stays so until it is uncordoned."
+  CORDONED
+  "It cannot serve its seats and has given them back."
+  WITHDRAWN
   "Its presence was not renewed in time; it is dead or cut off."
   LAPSED
   "The answering node cannot tell yet."
@@ -1056,6 +1659,14 @@ type Seat {
   expiresAt: Time
   "Node that the tenure in force names as the one to run the seat again; a hint of placement."
   preferred: ID
+  "An operator holds its mail: it starts no turn."
+  paused: Boolean!
+  "Who paused it and why; null when it is not paused."
+  pause: Pause
+  "For how many seconds its teardown has been failing, rounded down; null when none is. Its holder keeps the lease until it is proven."
+  unprovenSeconds: Int
+  "The handoff that is moving it; null when none is."
+  handoff: Saga
   "Tenures of the seat, newest claim first."
   tenures(
     "How many at most, 1 to 500."
@@ -1065,12 +1676,28 @@ type Seat {
   ): TenureConnection!
 }
 
+"A pause in force."
+type Pause {
+  "Who paused the seat."
+  by: String!
+  "Why."
+  reason: String!
+  "When the broker stored it."
+  since: Time
+  "The turn in flight was stopped too."
+  stopTurn: Boolean!
+}
+
 "Whether somebody works on a seat."
 enum SeatState {
   "Held by a live node, and it admits turns."
   HELD
   "Claimed by a live node that is getting ready."
   ESTABLISHING
+  "Held by a live node that is handing it over, and starts no turn on it any more."
+  RELEASING
+  "Held by a live node whose teardown of it keeps failing; nobody runs it."
+  UNPROVEN
   "Nobody holds it, or its holder's node has lapsed: the next sweep may claim it."
   UNOWNED
   "Nobody holds it, and no live node may run it."
@@ -1214,6 +1841,88 @@ type SendResult {
   "The record of the work; null without wait, and when the wait ran out."
   completion: Completion
 }
+
+"Something that takes several steps, each of them in the log."
+type Saga {
+  "Its id."
+  id: ID!
+  "What it is for."
+  kind: SagaKind!
+  "The furthest step that it reached: requested, warmed, quiesced, flushed, released, claimed, established, completed."
+  step: String!
+  "The seat."
+  handle: ID!
+  "Node that the seat leaves."
+  from: ID
+  "Node that the seat goes to."
+  to: ID
+  "Incarnation that the seat leaves."
+  fromOwner: String
+  "Incarnation that the seat goes to."
+  toOwner: String
+  "drain, rebalance or move."
+  reason: String
+  "Who asked for it."
+  by: String
+  "When the broker stored its request."
+  startedAt: Time!
+  "Its request's place in the log."
+  startedPosition: Position!
+  "When it may be given up unless something comes of it, by the store's clock; null when it has ended."
+  deadline: Time
+  "When the broker stored its end; null while it goes on."
+  endedAt: Time
+  "COMPLETED, DECLINED or ABANDONED; null while it goes on."
+  outcome: String
+  "Why it was declined or abandoned."
+  cause: String
+  "For how long nobody served the seat, once it has completed."
+  darkFor: Duration
+}
+
+"What sagas are for."
+enum SagaKind {
+  "To hand a seat over from one incarnation to another."
+  HANDOFF
+}
+
+"One page of sagas."
+type SagaConnection {
+  "Where the answer stands."
+  asOf: AsOf!
+  "The sagas of this page."
+  edges: [SagaEdge!]!
+  "How the page stands in the list."
+  pageInfo: PageInfo!
+  "Length of the whole list; null where counting it would mean reading it."
+  totalCount: Int
+}
+
+"A saga in a list."
+type SagaEdge {
+  "Where the list goes on after this saga."
+  cursor: String!
+  "The saga."
+  node: Saga!
+}
+
+"Where a seat stands in the fleet, by the arithmetic that nodes place seats by."
+type PlacementExplanation {
+  "The seat."
+  handle: ID!
+  "unknown, removed, unproven, unplaceable, free, waiting, misplaced, leaving, surplus or placed."
+  verdict: String!
+  "The node that holds it, by the log; null when nobody does."
+  holder: ID
+  "The seats that are placed as it is."
+  group: String!
+  "Nodes that may take it now."
+  eligible: [ID!]!
+  "Ids of the rules that led to the verdict."
+  rules: [String!]!
+  "The verdict in a sentence."
+  why: String!
+}
 `, BuiltIn: false},
 }
 var parsedSchema = gqlparser.MustLoadSchema(sources...)
@@ -1316,6 +2025,8 @@ func (ec *executionContext) childFields_Node(ctx context.Context, field graphql.
 		return ec.fieldContext_Node_since(ctx, field)
 	case "seatsHeld":
 		return ec.fieldContext_Node_seatsHeld(ctx, field)
+	case "seatsWithdrawn":
+		return ec.fieldContext_Node_seatsWithdrawn(ctx, field)
 	case "seats":
 		return ec.fieldContext_Node_seats(ctx, field)
 	}
@@ -1334,6 +2045,104 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 		return ec.fieldContext_PageInfo_endCursor(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
+}
+
+func (ec *executionContext) childFields_Pause(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "by":
+		return ec.fieldContext_Pause_by(ctx, field)
+	case "reason":
+		return ec.fieldContext_Pause_reason(ctx, field)
+	case "since":
+		return ec.fieldContext_Pause_since(ctx, field)
+	case "stopTurn":
+		return ec.fieldContext_Pause_stopTurn(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Pause", field.Name)
+}
+
+func (ec *executionContext) childFields_PlacementExplanation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "handle":
+		return ec.fieldContext_PlacementExplanation_handle(ctx, field)
+	case "verdict":
+		return ec.fieldContext_PlacementExplanation_verdict(ctx, field)
+	case "holder":
+		return ec.fieldContext_PlacementExplanation_holder(ctx, field)
+	case "group":
+		return ec.fieldContext_PlacementExplanation_group(ctx, field)
+	case "eligible":
+		return ec.fieldContext_PlacementExplanation_eligible(ctx, field)
+	case "rules":
+		return ec.fieldContext_PlacementExplanation_rules(ctx, field)
+	case "why":
+		return ec.fieldContext_PlacementExplanation_why(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PlacementExplanation", field.Name)
+}
+
+func (ec *executionContext) childFields_Saga(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Saga_id(ctx, field)
+	case "kind":
+		return ec.fieldContext_Saga_kind(ctx, field)
+	case "step":
+		return ec.fieldContext_Saga_step(ctx, field)
+	case "handle":
+		return ec.fieldContext_Saga_handle(ctx, field)
+	case "from":
+		return ec.fieldContext_Saga_from(ctx, field)
+	case "to":
+		return ec.fieldContext_Saga_to(ctx, field)
+	case "fromOwner":
+		return ec.fieldContext_Saga_fromOwner(ctx, field)
+	case "toOwner":
+		return ec.fieldContext_Saga_toOwner(ctx, field)
+	case "reason":
+		return ec.fieldContext_Saga_reason(ctx, field)
+	case "by":
+		return ec.fieldContext_Saga_by(ctx, field)
+	case "startedAt":
+		return ec.fieldContext_Saga_startedAt(ctx, field)
+	case "startedPosition":
+		return ec.fieldContext_Saga_startedPosition(ctx, field)
+	case "deadline":
+		return ec.fieldContext_Saga_deadline(ctx, field)
+	case "endedAt":
+		return ec.fieldContext_Saga_endedAt(ctx, field)
+	case "outcome":
+		return ec.fieldContext_Saga_outcome(ctx, field)
+	case "cause":
+		return ec.fieldContext_Saga_cause(ctx, field)
+	case "darkFor":
+		return ec.fieldContext_Saga_darkFor(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Saga", field.Name)
+}
+
+func (ec *executionContext) childFields_SagaConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "asOf":
+		return ec.fieldContext_SagaConnection_asOf(ctx, field)
+	case "edges":
+		return ec.fieldContext_SagaConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_SagaConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_SagaConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SagaConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_SagaEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_SagaEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_SagaEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SagaEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_Seat(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -1358,6 +2167,14 @@ func (ec *executionContext) childFields_Seat(ctx context.Context, field graphql.
 		return ec.fieldContext_Seat_expiresAt(ctx, field)
 	case "preferred":
 		return ec.fieldContext_Seat_preferred(ctx, field)
+	case "paused":
+		return ec.fieldContext_Seat_paused(ctx, field)
+	case "pause":
+		return ec.fieldContext_Seat_pause(ctx, field)
+	case "unprovenSeconds":
+		return ec.fieldContext_Seat_unprovenSeconds(ctx, field)
+	case "handoff":
+		return ec.fieldContext_Seat_handoff(ctx, field)
 	case "tenures":
 		return ec.fieldContext_Seat_tenures(ctx, field)
 	}
@@ -1566,6 +2383,184 @@ func (ec *executionContext) childFields___Type(ctx context.Context, field graphq
 
 // region    ***************************** args.gotpl *****************************
 
+func (ec *executionContext) field_Mutation_cordonNode_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "id",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["id"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "reason",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["reason"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_drainNode_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "id",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["id"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "deadline",
+		func(ctx context.Context, v any) (*time.Duration, error) {
+			return ec.unmarshalODuration2ᚖtimeᚐDuration(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["deadline"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "reason",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["reason"] = arg2
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_fenceSeat_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "reason",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["reason"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_moveSeat_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "to",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["to"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "reason",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["reason"] = arg2
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_pauseSeat_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "stopTurn",
+		func(ctx context.Context, v any) (*bool, error) {
+			return ec.unmarshalOBoolean2ᚖbool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["stopTurn"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "reason",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["reason"] = arg2
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_releaseSeat_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "reason",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["reason"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_resumeSeat_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "reason",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["reason"] = arg1
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_sendMessage_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1617,6 +2612,28 @@ func (ec *executionContext) field_Mutation_sendMessage_args(ctx context.Context,
 		return nil, err
 	}
 	args["wait"] = arg5
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_uncordonNode_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "id",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["id"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "reason",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["reason"] = arg1
 	return args, nil
 }
 
@@ -1678,6 +2695,50 @@ func (ec *executionContext) field_Query_completion_args(ctx context.Context, raw
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_explainPlacement_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "without",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOID2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["without"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_holderAt_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "at",
+		func(ctx context.Context, v any) (model.PointInTime, error) {
+			return ec.unmarshalNPointInTime2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPointInTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["at"] = arg1
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_node_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1689,6 +2750,52 @@ func (ec *executionContext) field_Query_node_args(ctx context.Context, rawArgs m
 		return nil, err
 	}
 	args["id"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_sagas_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "kind",
+		func(ctx context.Context, v any) (*model.SagaKind, error) {
+			return ec.unmarshalOSagaKind2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSagaKind(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["kind"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "open",
+		func(ctx context.Context, v any) (*bool, error) {
+			return ec.unmarshalOBoolean2ᚖbool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["open"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOID2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg4
 	return args, nil
 }
 
@@ -1869,6 +2976,52 @@ func (ec *executionContext) field___Type_inputFields_args(ctx context.Context, r
 // endregion ***************************** args.gotpl *****************************
 
 // region    **************************** field.gotpl *****************************
+
+func (ec *executionContext) _Accepted_position(ctx context.Context, field graphql.CollectedField, obj *model.Accepted) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Accepted_position(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Position, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Position) graphql.Marshaler {
+			return ec.marshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Accepted_position(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Accepted", field, false, false, "Position")
+}
+
+func (ec *executionContext) _Accepted_sagaId(ctx context.Context, field graphql.CollectedField, obj *model.Accepted) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Accepted_sagaId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SagaID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Accepted_sagaId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Accepted", field, false, false, "ID")
+}
 
 func (ec *executionContext) _AsOf_answeredBy(ctx context.Context, field graphql.CollectedField, obj *model.AsOf) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
@@ -2507,6 +3660,358 @@ func (ec *executionContext) fieldContext_Mutation_sendMessage(ctx context.Contex
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_drainNode(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_drainNode(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DrainNode(ctx, fc.Args["id"].(string), fc.Args["deadline"].(*time.Duration), fc.Args["reason"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.OperationResult) graphql.Marshaler {
+			return ec.marshalNOperationResult2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐOperationResult(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_drainNode(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationResult does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_drainNode_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_cordonNode(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_cordonNode(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CordonNode(ctx, fc.Args["id"].(string), fc.Args["reason"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.OperationResult) graphql.Marshaler {
+			return ec.marshalNOperationResult2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐOperationResult(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_cordonNode(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationResult does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_cordonNode_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_uncordonNode(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_uncordonNode(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().UncordonNode(ctx, fc.Args["id"].(string), fc.Args["reason"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.OperationResult) graphql.Marshaler {
+			return ec.marshalNOperationResult2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐOperationResult(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_uncordonNode(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationResult does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_uncordonNode_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_moveSeat(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_moveSeat(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().MoveSeat(ctx, fc.Args["handle"].(string), fc.Args["to"].(string), fc.Args["reason"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.OperationResult) graphql.Marshaler {
+			return ec.marshalNOperationResult2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐOperationResult(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_moveSeat(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationResult does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_moveSeat_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_releaseSeat(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_releaseSeat(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReleaseSeat(ctx, fc.Args["handle"].(string), fc.Args["reason"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.OperationResult) graphql.Marshaler {
+			return ec.marshalNOperationResult2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐOperationResult(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_releaseSeat(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationResult does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_releaseSeat_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_fenceSeat(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_fenceSeat(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().FenceSeat(ctx, fc.Args["handle"].(string), fc.Args["reason"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.OperationResult) graphql.Marshaler {
+			return ec.marshalNOperationResult2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐOperationResult(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_fenceSeat(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationResult does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_fenceSeat_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_pauseSeat(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_pauseSeat(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().PauseSeat(ctx, fc.Args["handle"].(string), fc.Args["stopTurn"].(*bool), fc.Args["reason"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.OperationResult) graphql.Marshaler {
+			return ec.marshalNOperationResult2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐOperationResult(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_pauseSeat(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationResult does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_pauseSeat_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_resumeSeat(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_resumeSeat(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ResumeSeat(ctx, fc.Args["handle"].(string), fc.Args["reason"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.OperationResult) graphql.Marshaler {
+			return ec.marshalNOperationResult2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐOperationResult(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_resumeSeat(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationResult does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_resumeSeat_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Node_id(ctx context.Context, field graphql.CollectedField, obj *model.Node) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2723,6 +4228,29 @@ func (ec *executionContext) fieldContext_Node_seatsHeld(_ context.Context, field
 	return graphql.NewScalarFieldContext("Node", field, false, false, "Int")
 }
 
+func (ec *executionContext) _Node_seatsWithdrawn(ctx context.Context, field graphql.CollectedField, obj *model.Node) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Node_seatsWithdrawn(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SeatsWithdrawn, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Node_seatsWithdrawn(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Node", field, false, false, "Boolean")
+}
+
 func (ec *executionContext) _Node_seats(ctx context.Context, field graphql.CollectedField, obj *model.Node) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2857,6 +4385,259 @@ func (ec *executionContext) _PageInfo_endCursor(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_PageInfo_endCursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PageInfo", field, false, false, "String")
+}
+
+func (ec *executionContext) _Pause_by(ctx context.Context, field graphql.CollectedField, obj *model.Pause) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Pause_by(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.By, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Pause_by(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Pause", field, false, false, "String")
+}
+
+func (ec *executionContext) _Pause_reason(ctx context.Context, field graphql.CollectedField, obj *model.Pause) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Pause_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Pause_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Pause", field, false, false, "String")
+}
+
+func (ec *executionContext) _Pause_since(ctx context.Context, field graphql.CollectedField, obj *model.Pause) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Pause_since(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Since, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Pause_since(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Pause", field, false, false, "Time")
+}
+
+func (ec *executionContext) _Pause_stopTurn(ctx context.Context, field graphql.CollectedField, obj *model.Pause) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Pause_stopTurn(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.StopTurn, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Pause_stopTurn(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Pause", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _PlacementExplanation_handle(ctx context.Context, field graphql.CollectedField, obj *model.PlacementExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlacementExplanation_handle(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Handle, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlacementExplanation_handle(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlacementExplanation", field, false, false, "ID")
+}
+
+func (ec *executionContext) _PlacementExplanation_verdict(ctx context.Context, field graphql.CollectedField, obj *model.PlacementExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlacementExplanation_verdict(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Verdict, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlacementExplanation_verdict(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlacementExplanation", field, false, false, "String")
+}
+
+func (ec *executionContext) _PlacementExplanation_holder(ctx context.Context, field graphql.CollectedField, obj *model.PlacementExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlacementExplanation_holder(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Holder, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_PlacementExplanation_holder(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlacementExplanation", field, false, false, "ID")
+}
+
+func (ec *executionContext) _PlacementExplanation_group(ctx context.Context, field graphql.CollectedField, obj *model.PlacementExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlacementExplanation_group(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Group, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlacementExplanation_group(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlacementExplanation", field, false, false, "String")
+}
+
+func (ec *executionContext) _PlacementExplanation_eligible(ctx context.Context, field graphql.CollectedField, obj *model.PlacementExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlacementExplanation_eligible(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Eligible, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNID2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlacementExplanation_eligible(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlacementExplanation", field, false, false, "ID")
+}
+
+func (ec *executionContext) _PlacementExplanation_rules(ctx context.Context, field graphql.CollectedField, obj *model.PlacementExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlacementExplanation_rules(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Rules, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlacementExplanation_rules(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlacementExplanation", field, false, false, "String")
+}
+
+func (ec *executionContext) _PlacementExplanation_why(ctx context.Context, field graphql.CollectedField, obj *model.PlacementExplanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlacementExplanation_why(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Why, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlacementExplanation_why(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PlacementExplanation", field, false, false, "String")
 }
 
 func (ec *executionContext) _Query_asOf(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
@@ -3055,6 +4836,50 @@ func (ec *executionContext) fieldContext_Query_seats(ctx context.Context, field 
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_holderAt(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_holderAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().HolderAt(ctx, fc.Args["handle"].(string), fc.Args["at"].(model.PointInTime))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Tenure) graphql.Marshaler {
+			return ec.marshalOTenure2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐTenure(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_holderAt(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Tenure(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_holderAt_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_tenures(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3143,6 +4968,94 @@ func (ec *executionContext) fieldContext_Query_completion(ctx context.Context, f
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_sagas(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_sagas(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Sagas(ctx, fc.Args["kind"].(*model.SagaKind), fc.Args["open"].(*bool), fc.Args["handle"].(*string), fc.Args["first"].(*int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SagaConnection) graphql.Marshaler {
+			return ec.marshalNSagaConnection2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSagaConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_sagas(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SagaConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_sagas_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_explainPlacement(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_explainPlacement(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().ExplainPlacement(ctx, fc.Args["handle"].(string), fc.Args["without"].([]string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PlacementExplanation) graphql.Marshaler {
+			return ec.marshalOPlacementExplanation2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPlacementExplanation(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_explainPlacement(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PlacementExplanation(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_explainPlacement_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query___type(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3214,6 +5127,617 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields___Schema(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Refused_code(ctx context.Context, field graphql.CollectedField, obj *model.Refusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Refused_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Refused_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Refused", field, false, false, "String")
+}
+
+func (ec *executionContext) _Refused_message(ctx context.Context, field graphql.CollectedField, obj *model.Refusal) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Refused_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Refused_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Refused", field, false, false, "String")
+}
+
+func (ec *executionContext) _Saga_id(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Saga_kind(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_kind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.SagaKind) graphql.Marshaler {
+			return ec.marshalNSagaKind2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSagaKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_kind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "SagaKind")
+}
+
+func (ec *executionContext) _Saga_step(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_step(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Step, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_step(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "String")
+}
+
+func (ec *executionContext) _Saga_handle(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_handle(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Handle, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_handle(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Saga_from(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_from(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.From, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_from(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Saga_to(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_to(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.To, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_to(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Saga_fromOwner(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_fromOwner(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FromOwner, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_fromOwner(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "String")
+}
+
+func (ec *executionContext) _Saga_toOwner(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_toOwner(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ToOwner, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_toOwner(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "String")
+}
+
+func (ec *executionContext) _Saga_reason(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "String")
+}
+
+func (ec *executionContext) _Saga_by(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_by(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.By, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_by(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "String")
+}
+
+func (ec *executionContext) _Saga_startedAt(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_startedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.StartedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_startedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "Time")
+}
+
+func (ec *executionContext) _Saga_startedPosition(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_startedPosition(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.StartedPosition, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Position) graphql.Marshaler {
+			return ec.marshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_startedPosition(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "Position")
+}
+
+func (ec *executionContext) _Saga_deadline(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_deadline(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Deadline, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_deadline(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "Time")
+}
+
+func (ec *executionContext) _Saga_endedAt(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_endedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.EndedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_endedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "Time")
+}
+
+func (ec *executionContext) _Saga_outcome(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_outcome(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Outcome, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_outcome(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "String")
+}
+
+func (ec *executionContext) _Saga_cause(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_cause(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cause, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_cause(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "String")
+}
+
+func (ec *executionContext) _Saga_darkFor(ctx context.Context, field graphql.CollectedField, obj *model.Saga) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Saga_darkFor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DarkFor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
+			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Saga_darkFor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Saga", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _SagaConnection_asOf(ctx context.Context, field graphql.CollectedField, obj *model.SagaConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SagaConnection_asOf(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AsOf, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.AsOf) graphql.Marshaler {
+			return ec.marshalNAsOf2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐAsOf(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SagaConnection_asOf(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SagaConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AsOf(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SagaConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.SagaConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SagaConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.SagaEdge) graphql.Marshaler {
+			return ec.marshalNSagaEdge2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSagaEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SagaConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SagaConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SagaEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SagaConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.SagaConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SagaConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SagaConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SagaConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SagaConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.SagaConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SagaConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SagaConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SagaConnection", field, false, false, "Int")
+}
+
+func (ec *executionContext) _SagaEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.SagaEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SagaEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SagaEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SagaEdge", field, false, false, "String")
+}
+
+func (ec *executionContext) _SagaEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.SagaEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SagaEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Saga) graphql.Marshaler {
+			return ec.marshalNSaga2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSaga(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SagaEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SagaEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Saga(ctx, field)
 		},
 	}
 	return fc, nil
@@ -3456,6 +5980,116 @@ func (ec *executionContext) _Seat_preferred(ctx context.Context, field graphql.C
 }
 func (ec *executionContext) fieldContext_Seat_preferred(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Seat", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Seat_paused(ctx context.Context, field graphql.CollectedField, obj *model.Seat) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Seat_paused(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Paused, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Seat_paused(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Seat", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _Seat_pause(ctx context.Context, field graphql.CollectedField, obj *model.Seat) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Seat_pause(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Pause, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Pause) graphql.Marshaler {
+			return ec.marshalOPause2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPause(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Seat_pause(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Seat",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Pause(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Seat_unprovenSeconds(ctx context.Context, field graphql.CollectedField, obj *model.Seat) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Seat_unprovenSeconds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Seat().UnprovenSeconds(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Seat_unprovenSeconds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Seat", field, true, true, "Int")
+}
+
+func (ec *executionContext) _Seat_handoff(ctx context.Context, field graphql.CollectedField, obj *model.Seat) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Seat_handoff(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Handoff, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Saga) graphql.Marshaler {
+			return ec.marshalOSaga2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSaga(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Seat_handoff(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Seat",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Saga(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Seat_tenures(ctx context.Context, field graphql.CollectedField, obj *model.Seat) (ret graphql.Marshaler) {
@@ -5231,6 +7865,55 @@ func (ec *executionContext) fieldContext___Type_isOneOf(_ context.Context, field
 
 // region    **************************** input.gotpl *****************************
 
+func (ec *executionContext) unmarshalInputPointInTime(ctx context.Context, obj any) (model.PointInTime, error) {
+	var it model.PointInTime
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"time", "position"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "time":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("time"))
+			data, err := ec.unmarshalOTime2ᚖtimeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Time = data
+		case "position":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("position"))
+			data, err := ec.unmarshalOPosition2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Position = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalPointInTime unmarshals raw into the PointInTime input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalPointInTime(ctx context.Context, raw any) (model.PointInTime, error) {
+	var out model.PointInTime
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "PointInTime", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputSeatFilter(ctx context.Context, obj any) (model.SeatFilter, error) {
 	var it model.SeatFilter
 	if obj == nil {
@@ -5291,9 +7974,74 @@ func UnmarshalSeatFilter(ctx context.Context, raw any) (model.SeatFilter, error)
 
 // region    ************************** interface.gotpl ***************************
 
+func (ec *executionContext) _OperationResult(ctx context.Context, sel ast.SelectionSet, obj model.OperationResult) graphql.Marshaler {
+	switch obj := (obj).(type) {
+	case nil:
+		return graphql.Null
+	case model.Refusal:
+		return ec._Refused(ctx, sel, &obj)
+	case *model.Refusal:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Refused(ctx, sel, obj)
+	case model.Accepted:
+		return ec._Accepted(ctx, sel, &obj)
+	case *model.Accepted:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Accepted(ctx, sel, obj)
+	default:
+		if typedObj, ok := obj.(graphql.Marshaler); ok {
+			return typedObj
+		} else {
+			panic(fmt.Errorf("unexpected type %T; non-generated variants of OperationResult must implement graphql.Marshaler", obj))
+		}
+	}
+}
+
 // endregion ************************** interface.gotpl ***************************
 
 // region    **************************** object.gotpl ****************************
+
+var acceptedImplementors = []string{"Accepted", "OperationResult"}
+
+func (ec *executionContext) _Accepted(ctx context.Context, sel ast.SelectionSet, obj *model.Accepted) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, acceptedImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Accepted")
+		case "position":
+			out.Values[i] = ec._Accepted_position(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "sagaId":
+			out.Values[i] = ec._Accepted_sagaId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
 
 var asOfImplementors = []string{"AsOf"}
 
@@ -5560,6 +8308,62 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "drainNode":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_drainNode(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "cordonNode":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_cordonNode(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "uncordonNode":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_uncordonNode(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "moveSeat":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_moveSeat(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "releaseSeat":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_releaseSeat(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "fenceSeat":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_fenceSeat(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pauseSeat":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_pauseSeat(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "resumeSeat":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_resumeSeat(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -5634,6 +8438,11 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "seatsWithdrawn":
+			out.Values[i] = ec._Node_seatsWithdrawn(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "seats":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -5705,6 +8514,117 @@ func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet,
 	return out
 }
 
+var pauseImplementors = []string{"Pause"}
+
+func (ec *executionContext) _Pause(ctx context.Context, sel ast.SelectionSet, obj *model.Pause) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, pauseImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Pause")
+		case "by":
+			out.Values[i] = ec._Pause_by(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._Pause_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "since":
+			out.Values[i] = ec._Pause_since(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "stopTurn":
+			out.Values[i] = ec._Pause_stopTurn(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var placementExplanationImplementors = []string{"PlacementExplanation"}
+
+func (ec *executionContext) _PlacementExplanation(ctx context.Context, sel ast.SelectionSet, obj *model.PlacementExplanation) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, placementExplanationImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PlacementExplanation")
+		case "handle":
+			out.Values[i] = ec._PlacementExplanation_handle(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "verdict":
+			out.Values[i] = ec._PlacementExplanation_verdict(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "holder":
+			out.Values[i] = ec._PlacementExplanation_holder(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "group":
+			out.Values[i] = ec._PlacementExplanation_group(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "eligible":
+			out.Values[i] = ec._PlacementExplanation_eligible(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "rules":
+			out.Values[i] = ec._PlacementExplanation_rules(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "why":
+			out.Values[i] = ec._PlacementExplanation_why(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var queryImplementors = []string{"Query"}
 
 func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) graphql.Marshaler {
@@ -5754,6 +8674,12 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_seats(ctx, field)
 				})
+		case "holderAt":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_holderAt(ctx, field)
+				})
 		case "tenures":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
 				true, true,
@@ -5765,6 +8691,18 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_completion(ctx, field)
+				})
+		case "sagas":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_sagas(ctx, field)
+				})
+		case "explainPlacement":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_explainPlacement(ctx, field)
 				})
 		case "__type":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
@@ -5779,6 +8717,243 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			})
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var refusedImplementors = []string{"Refused", "OperationResult"}
+
+func (ec *executionContext) _Refused(ctx context.Context, sel ast.SelectionSet, obj *model.Refusal) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, refusedImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Refused")
+		case "code":
+			out.Values[i] = ec._Refused_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._Refused_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var sagaImplementors = []string{"Saga"}
+
+func (ec *executionContext) _Saga(ctx context.Context, sel ast.SelectionSet, obj *model.Saga) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, sagaImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Saga")
+		case "id":
+			out.Values[i] = ec._Saga_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "kind":
+			out.Values[i] = ec._Saga_kind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "step":
+			out.Values[i] = ec._Saga_step(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "handle":
+			out.Values[i] = ec._Saga_handle(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "from":
+			out.Values[i] = ec._Saga_from(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "to":
+			out.Values[i] = ec._Saga_to(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "fromOwner":
+			out.Values[i] = ec._Saga_fromOwner(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "toOwner":
+			out.Values[i] = ec._Saga_toOwner(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._Saga_reason(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "by":
+			out.Values[i] = ec._Saga_by(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "startedAt":
+			out.Values[i] = ec._Saga_startedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "startedPosition":
+			out.Values[i] = ec._Saga_startedPosition(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deadline":
+			out.Values[i] = ec._Saga_deadline(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "endedAt":
+			out.Values[i] = ec._Saga_endedAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "outcome":
+			out.Values[i] = ec._Saga_outcome(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "cause":
+			out.Values[i] = ec._Saga_cause(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "darkFor":
+			out.Values[i] = ec._Saga_darkFor(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var sagaConnectionImplementors = []string{"SagaConnection"}
+
+func (ec *executionContext) _SagaConnection(ctx context.Context, sel ast.SelectionSet, obj *model.SagaConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, sagaConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SagaConnection")
+		case "asOf":
+			out.Values[i] = ec._SagaConnection_asOf(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "edges":
+			out.Values[i] = ec._SagaConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._SagaConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._SagaConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var sagaEdgeImplementors = []string{"SagaEdge"}
+
+func (ec *executionContext) _SagaEdge(ctx context.Context, sel ast.SelectionSet, obj *model.SagaEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, sagaEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SagaEdge")
+		case "cursor":
+			out.Values[i] = ec._SagaEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._SagaEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -5857,6 +9032,27 @@ func (ec *executionContext) _Seat(ctx context.Context, sel ast.SelectionSet, obj
 				})
 		case "preferred":
 			out.Values[i] = ec._Seat_preferred(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "paused":
+			out.Values[i] = ec._Seat_paused(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "pause":
+			out.Values[i] = ec._Seat_pause(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "unprovenSeconds":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Seat_unprovenSeconds(ctx, field, obj)
+				})
+		case "handoff":
+			out.Values[i] = ec._Seat_handoff(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -6731,12 +9927,25 @@ func (ec *executionContext) marshalNNodeState2githubᚗcomᚋseatᚑtenureᚋten
 	return v
 }
 
+func (ec *executionContext) marshalNOperationResult2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐOperationResult(ctx context.Context, sel ast.SelectionSet, v model.OperationResult) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "OperationResult!")
+		return graphql.Null
+	}
+	return ec._OperationResult(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNPageInfo2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPageInfo(ctx context.Context, sel ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "PageInfo!")
 		return graphql.Null
 	}
 	return ec._PageInfo(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNPointInTime2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPointInTime(ctx context.Context, v any) (model.PointInTime, error) {
+	res, err := ec.unmarshalInputPointInTime(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx context.Context, v any) (model.Position, error) {
@@ -6746,6 +9955,56 @@ func (ec *executionContext) unmarshalNPosition2githubᚗcomᚋseatᚑtenureᚋte
 }
 
 func (ec *executionContext) marshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx context.Context, sel ast.SelectionSet, v model.Position) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) marshalNSaga2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSaga(ctx context.Context, sel ast.SelectionSet, v *model.Saga) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Saga!")
+		return graphql.Null
+	}
+	return ec._Saga(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNSagaConnection2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSagaConnection(ctx context.Context, sel ast.SelectionSet, v *model.SagaConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SagaConnection!")
+		return graphql.Null
+	}
+	return ec._SagaConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNSagaEdge2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSagaEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.SagaEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 16, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSagaEdge2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSagaEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNSagaEdge2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSagaEdge(ctx context.Context, sel ast.SelectionSet, v *model.SagaEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SagaEdge!")
+		return graphql.Null
+	}
+	return ec._SagaEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNSagaKind2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSagaKind(ctx context.Context, v any) (model.SagaKind, error) {
+	var res model.SagaKind
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNSagaKind2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSagaKind(ctx context.Context, sel ast.SelectionSet, v model.SagaKind) graphql.Marshaler {
 	return v
 }
 
@@ -7117,6 +10376,41 @@ func (ec *executionContext) marshalOEpoch2ᚖgithubᚗcomᚋseatᚑtenureᚋtenu
 	return v
 }
 
+func (ec *executionContext) unmarshalOID2ᚕstringᚄ(ctx context.Context, v any) ([]string, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]string, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNID2string(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOID2ᚕstringᚄ(ctx context.Context, sel ast.SelectionSet, v []string) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNID2string(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalOID2ᚖstring(ctx context.Context, v any) (*string, error) {
 	if v == nil {
 		return nil, nil
@@ -7176,6 +10470,20 @@ func (ec *executionContext) marshalONode2ᚖgithubᚗcomᚋseatᚑtenureᚋtenur
 	return ec._Node(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOPause2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPause(ctx context.Context, sel ast.SelectionSet, v *model.Pause) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Pause(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOPlacementExplanation2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPlacementExplanation(ctx context.Context, sel ast.SelectionSet, v *model.PlacementExplanation) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._PlacementExplanation(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOPosition2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx context.Context, v any) (*model.Position, error) {
 	if v == nil {
 		return nil, nil
@@ -7186,6 +10494,29 @@ func (ec *executionContext) unmarshalOPosition2ᚖgithubᚗcomᚋseatᚑtenure�
 }
 
 func (ec *executionContext) marshalOPosition2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx context.Context, sel ast.SelectionSet, v *model.Position) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) marshalOSaga2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSaga(ctx context.Context, sel ast.SelectionSet, v *model.Saga) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Saga(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOSagaKind2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSagaKind(ctx context.Context, v any) (*model.SagaKind, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.SagaKind)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOSagaKind2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSagaKind(ctx context.Context, sel ast.SelectionSet, v *model.SagaKind) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -7239,6 +10570,13 @@ func (ec *executionContext) marshalOString2ᚖstring(ctx context.Context, sel as
 	_ = ctx
 	res := graphql.MarshalString(*v)
 	return res
+}
+
+func (ec *executionContext) marshalOTenure2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐTenure(ctx context.Context, sel ast.SelectionSet, v *model.Tenure) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Tenure(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOTenureEnd2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐTenureEnd(ctx context.Context, v any) (*model.TenureEnd, error) {

@@ -10,6 +10,21 @@ import (
 	"time"
 )
 
+// What became of an operator's wish.
+type OperationResult interface {
+	IsOperationResult()
+}
+
+// It is done, or has begun.
+type Accepted struct {
+	// What comes of it stands in the fleet log at this position or after it.
+	Position Position `json:"position"`
+	// The saga that carries it out; null when it needs none.
+	SagaID *string `json:"sagaId,omitempty"`
+}
+
+func (Accepted) IsOperationResult() {}
+
 // Where an answer stands in the order of the log.
 type AsOf struct {
 	// Id of the node that answers.
@@ -70,6 +85,102 @@ type PageInfo struct {
 	StartCursor *string `json:"startCursor,omitempty"`
 	// Cursor of the last edge; null when there is none.
 	EndCursor *string `json:"endCursor,omitempty"`
+}
+
+// A pause in force.
+type Pause struct {
+	// Who paused the seat.
+	By string `json:"by"`
+	// Why.
+	Reason string `json:"reason"`
+	// When the broker stored it.
+	Since *time.Time `json:"since,omitempty"`
+	// The turn in flight was stopped too.
+	StopTurn bool `json:"stopTurn"`
+}
+
+// Where a seat stands in the fleet, by the arithmetic that nodes place seats by.
+type PlacementExplanation struct {
+	// The seat.
+	Handle string `json:"handle"`
+	// unknown, removed, unproven, unplaceable, free, waiting, misplaced, leaving, surplus or placed.
+	Verdict string `json:"verdict"`
+	// The node that holds it, by the log; null when nobody does.
+	Holder *string `json:"holder,omitempty"`
+	// The seats that are placed as it is.
+	Group string `json:"group"`
+	// Nodes that may take it now.
+	Eligible []string `json:"eligible"`
+	// Ids of the rules that led to the verdict.
+	Rules []string `json:"rules"`
+	// The verdict in a sentence.
+	Why string `json:"why"`
+}
+
+// Exactly one of the two.
+type PointInTime struct {
+	// Right after the last event stamped at or before it, by the store's clock.
+	Time *time.Time `json:"time,omitempty"`
+	// Right after the event at that position of the fleet log.
+	Position *Position `json:"position,omitempty"`
+}
+
+// Something that takes several steps, each of them in the log.
+type Saga struct {
+	// Its id.
+	ID string `json:"id"`
+	// What it is for.
+	Kind SagaKind `json:"kind"`
+	// The furthest step that it reached: requested, warmed, quiesced, flushed, released, claimed, established, completed.
+	Step string `json:"step"`
+	// The seat.
+	Handle string `json:"handle"`
+	// Node that the seat leaves.
+	From *string `json:"from,omitempty"`
+	// Node that the seat goes to.
+	To *string `json:"to,omitempty"`
+	// Incarnation that the seat leaves.
+	FromOwner *string `json:"fromOwner,omitempty"`
+	// Incarnation that the seat goes to.
+	ToOwner *string `json:"toOwner,omitempty"`
+	// drain, rebalance or move.
+	Reason *string `json:"reason,omitempty"`
+	// Who asked for it.
+	By *string `json:"by,omitempty"`
+	// When the broker stored its request.
+	StartedAt time.Time `json:"startedAt"`
+	// Its request's place in the log.
+	StartedPosition Position `json:"startedPosition"`
+	// When it may be given up unless something comes of it, by the store's clock; null when it has ended.
+	Deadline *time.Time `json:"deadline,omitempty"`
+	// When the broker stored its end; null while it goes on.
+	EndedAt *time.Time `json:"endedAt,omitempty"`
+	// COMPLETED, DECLINED or ABANDONED; null while it goes on.
+	Outcome *string `json:"outcome,omitempty"`
+	// Why it was declined or abandoned.
+	Cause *string `json:"cause,omitempty"`
+	// For how long nobody served the seat, once it has completed.
+	DarkFor *time.Duration `json:"darkFor,omitempty"`
+}
+
+// One page of sagas.
+type SagaConnection struct {
+	// Where the answer stands.
+	AsOf *AsOf `json:"asOf"`
+	// The sagas of this page.
+	Edges []*SagaEdge `json:"edges"`
+	// How the page stands in the list.
+	PageInfo *PageInfo `json:"pageInfo"`
+	// Length of the whole list; null where counting it would mean reading it.
+	TotalCount *int `json:"totalCount,omitempty"`
+}
+
+// A saga in a list.
+type SagaEdge struct {
+	// Where the list goes on after this saga.
+	Cursor string `json:"cursor"`
+	// The saga.
+	Node *Saga `json:"node"`
 }
 
 // One page of seats.
@@ -229,6 +340,12 @@ type NodeState string
 const (
 	// Its presence is in force.
 	NodeStateReady NodeState = "READY"
+	// It takes leave: it claims nothing and hands its seats over.
+	NodeStateDraining NodeState = "DRAINING"
+	// An operator made it claim nothing; drained or not, it stays so until it is uncordoned.
+	NodeStateCordoned NodeState = "CORDONED"
+	// It cannot serve its seats and has given them back.
+	NodeStateWithdrawn NodeState = "WITHDRAWN"
 	// Its presence was not renewed in time; it is dead or cut off.
 	NodeStateLapsed NodeState = "LAPSED"
 	// The answering node cannot tell yet.
@@ -237,13 +354,16 @@ const (
 
 var AllNodeState = []NodeState{
 	NodeStateReady,
+	NodeStateDraining,
+	NodeStateCordoned,
+	NodeStateWithdrawn,
 	NodeStateLapsed,
 	NodeStateUnknown,
 }
 
 func (e NodeState) IsValid() bool {
 	switch e {
-	case NodeStateReady, NodeStateLapsed, NodeStateUnknown:
+	case NodeStateReady, NodeStateDraining, NodeStateCordoned, NodeStateWithdrawn, NodeStateLapsed, NodeStateUnknown:
 		return true
 	}
 	return false
@@ -284,6 +404,61 @@ func (e NodeState) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// What sagas are for.
+type SagaKind string
+
+const (
+	// To hand a seat over from one incarnation to another.
+	SagaKindHandoff SagaKind = "HANDOFF"
+)
+
+var AllSagaKind = []SagaKind{
+	SagaKindHandoff,
+}
+
+func (e SagaKind) IsValid() bool {
+	switch e {
+	case SagaKindHandoff:
+		return true
+	}
+	return false
+}
+
+func (e SagaKind) String() string {
+	return string(e)
+}
+
+func (e *SagaKind) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = SagaKind(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid SagaKind", str)
+	}
+	return nil
+}
+
+func (e SagaKind) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *SagaKind) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e SagaKind) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // Whether somebody works on a seat.
 type SeatState string
 
@@ -292,6 +467,10 @@ const (
 	SeatStateHeld SeatState = "HELD"
 	// Claimed by a live node that is getting ready.
 	SeatStateEstablishing SeatState = "ESTABLISHING"
+	// Held by a live node that is handing it over, and starts no turn on it any more.
+	SeatStateReleasing SeatState = "RELEASING"
+	// Held by a live node whose teardown of it keeps failing; nobody runs it.
+	SeatStateUnproven SeatState = "UNPROVEN"
 	// Nobody holds it, or its holder's node has lapsed: the next sweep may claim it.
 	SeatStateUnowned SeatState = "UNOWNED"
 	// Nobody holds it, and no live node may run it.
@@ -305,6 +484,8 @@ const (
 var AllSeatState = []SeatState{
 	SeatStateHeld,
 	SeatStateEstablishing,
+	SeatStateReleasing,
+	SeatStateUnproven,
 	SeatStateUnowned,
 	SeatStateUnplaceable,
 	SeatStateRemoved,
@@ -313,7 +494,7 @@ var AllSeatState = []SeatState{
 
 func (e SeatState) IsValid() bool {
 	switch e {
-	case SeatStateHeld, SeatStateEstablishing, SeatStateUnowned, SeatStateUnplaceable, SeatStateRemoved, SeatStateUnknown:
+	case SeatStateHeld, SeatStateEstablishing, SeatStateReleasing, SeatStateUnproven, SeatStateUnowned, SeatStateUnplaceable, SeatStateRemoved, SeatStateUnknown:
 		return true
 	}
 	return false

@@ -25,6 +25,8 @@ type Node struct {
 	Since       *time.Time
 	SeatsHeld   *int
 
+	SeatsWithdrawn bool
+
 	Epoch uint64 // of its presence, by which its expiry is read
 }
 
@@ -38,7 +40,11 @@ type Seat struct {
 	Epoch     *Epoch
 	Since     *time.Time
 	Preferred *string
+	Paused    bool
+	Pause     *Pause
+	Handoff   *Saga
 
-	Holder events.Incarnation // "" when nobody holds it
-	Listed int                // how many seats stand in the list it was read for
+	Unproven *time.Time         // since when, by the log; nil: its teardown does not fail
+	Holder   events.Incarnation // "" when nobody holds it
+	Listed   int                // how many seats stand in the list it was read for
 }

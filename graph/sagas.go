@@ -1,0 +1,69 @@
+package graph
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/seat-tenure/tenure/graph/model"
+	"github.com/seat-tenure/tenure/projections"
+)
+
+// Sagas lists sagas, newest first. There is one kind yet, so kind narrows
+// nothing.
+func (q queryResolver) Sagas(ctx context.Context, _ *model.SagaKind, open *bool, handle *string, first *int, after *string) (*model.SagaConnection, error) {
+	size, err := pageSize(first, 50)
+	if err != nil {
+		return nil, err
+	}
+	f := projections.SagaFilter{Open: open}
+	if handle != nil {
+		if err := token("handle", *handle); err != nil {
+			return nil, err
+		}
+		f.Handle = *handle
+	}
+	before, err := positionBefore(cursorSaga, after)
+	if err != nil {
+		return nil, err
+	}
+	r := readingOf(ctx)
+	var page projections.Page[projections.Saga]
+	err = r.read(ctx, func(reader projections.Reader) (err error) {
+		page, err = reader.Sagas(f, before, size)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &model.SagaConnection{AsOf: r.asOf, Edges: []*model.SagaEdge{}}
+	var cursors []string
+	for _, s := range page.Items {
+		cursors = append(cursors, cursorOf(cursorSaga, strconv.FormatUint(s.Requested, 10)))
+		out.Edges = append(out.Edges, &model.SagaEdge{Cursor: cursors[len(cursors)-1], Node: sagaOf(s)})
+	}
+	out.PageInfo = pageInfo(cursors, page.More, after)
+	out.TotalCount = whole(len(out.Edges), page.More, after)
+	return out, nil
+}
+
+func sagaOf(s projections.Saga) *model.Saga {
+	out := &model.Saga{
+		ID: s.ID, Kind: model.SagaKind(s.Kind), Step: string(s.Step), Handle: s.Handle,
+		From: text(s.From.NodeID()), To: text(s.To.NodeID()), FromOwner: text(string(s.From)), ToOwner: text(string(s.To)),
+		Reason: text(string(s.Reason)), By: text(s.By),
+		StartedAt: s.RequestedAt, StartedPosition: model.Position(s.Requested),
+	}
+	if s.Open() {
+		if s.Deadline > 0 {
+			at := s.LastAt.Add(s.Deadline.Duration()) // the log clock decides; this is for people
+			out.Deadline = stamped(at)
+		}
+		return out
+	}
+	out.EndedAt, out.Outcome, out.Cause = stamped(s.LastAt), text(string(s.Outcome)), text(s.Cause)
+	if s.Outcome == projections.SagaCompleted {
+		dark := s.DarkFor.Duration()
+		out.DarkFor = &dark
+	}
+	return out
+}
