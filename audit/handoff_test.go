@@ -206,13 +206,34 @@ func TestHandoffsTakeTheirSteps(t *testing.T) {
 		"an unreadable step": {audit.RuleDecode, func(h *history) (events.Stream, uint64) {
 			b := h.handingOver()
 			h.flush(&b)
-			seq := h.put(events.HandoffReleased{HandoffBody: b, ReservedFor: b.Patience.Claim})
-			h.edit(events.StreamFleet, seq, func(m *events.Message) { m.Data = []byte("{}") })
+			seq := h.unreadable(events.HandoffReleased{HandoffBody: b, ReservedFor: b.Patience.Claim})
 			h.put(handedOver(b)) // what it stood with is not judged by it, nor what follows
 			h.put(forSaga(claimed(dev, 2, beta), "dev.1"))
 			h.put(events.HandoffCompleted{HandoffBody: b, ClaimedEpoch: 2})
 			h.put(events.HandoffRequested{HandoffBody: moving(2, 2, beta, alpha)})
-			h.put(events.HandoffWarmed{HandoffBody: moving(2, 2, beta, alpha)}) // judged again
+			h.put(events.HandoffWarmed{HandoffBody: moving(2, 2, beta, alpha)})
+			return inFleet(seq)
+		}},
+		"an unreadable other half": {audit.RuleDecode, func(h *history) (events.Stream, uint64) {
+			b := h.handingOver()
+			h.flush(&b)
+			h.put(events.HandoffReleased{HandoffBody: b, ReservedFor: b.Patience.Claim})
+			seq := h.unreadable(handedOver(b))
+			h.put(events.SeatPaused{Handle: "dev", By: "ops", Reason: "r"})
+			return inFleet(seq)
+		}},
+		"an unreadable claim, which it was for": {audit.RuleDecode, func(h *history) (events.Stream, uint64) {
+			b := h.handingOver()
+			h.handOver(&b)
+			seq := h.unreadable(forSaga(claimed(dev, 2, beta), "dev.1"))
+			h.put(events.HandoffCompleted{HandoffBody: b, ClaimedEpoch: 2})
+			return inFleet(seq)
+		}},
+		"an unreadable claim, by which it is lost": {audit.RuleDecode, func(h *history) (events.Stream, uint64) {
+			b := h.handingOver()
+			h.put(events.HandoffRequested{HandoffBody: b})
+			seq := h.unreadable(takenOver(dev, 2, beta, events.Over{Epoch: 1, Owner: alpha, LastSeq: 1, Unseen: lapsed}))
+			h.put(events.HandoffAbandoned{HandoffBody: b, Step: events.StepRequested, Cause: events.AbandonLost, Ender: "ops"})
 			return inFleet(seq)
 		}},
 	} {
@@ -221,18 +242,46 @@ func TestHandoffsTakeTheirSteps(t *testing.T) {
 }
 
 // TestHalvesApartAreFoundTwice proves that a batch whose halves do not stand
-// side by side was none: each is found alone.
+// side by side was none: each is found alone, also when what stood between them
+// was a renewal that is pruned.
 func TestHalvesApartAreFoundTwice(t *testing.T) {
+	for _, pruned := range []bool{false, true} {
+		h := newHistory()
+		b := h.handingOver()
+		h.flush(&b)
+		step := h.put(events.HandoffReleased{HandoffBody: b, ReservedFor: b.Patience.Claim})
+		between := h.put(renewed(dev, 1, alpha))
+		release := h.put(handedOver(b))
+		if pruned {
+			h.purge(events.StreamFleet, between)
+		}
+		r := h.check()
+		if r.ViolationCount != 2 || r.Violations[0].Seq != step || r.Violations[1].Seq != release {
+			t.Errorf("want the halves at %d and %d, found\n%s", step, release, found(r))
+		}
+	}
+}
+
+// TestDoubtOfAHandoffEndsWithTheNextRequest proves that after a step which could
+// not be read no step is judged until the next handoff, and then every one is.
+func TestDoubtOfAHandoffEndsWithTheNextRequest(t *testing.T) {
 	h := newHistory()
 	b := h.handingOver()
-	h.flush(&b)
-	step := h.put(events.HandoffReleased{HandoffBody: b, ReservedFor: b.Patience.Claim})
-	h.put(events.StreamMarked{Stream: events.StreamFleet, Marker: "m-2"})
-	release := h.put(handedOver(b))
+	unreadable := h.unreadable(events.HandoffRequested{HandoffBody: b})
+	h.put(events.HandoffFlushed{HandoffBody: b})
+	h.put(events.HandoffRequested{HandoffBody: moving(7, 1, alpha, beta)})
+	skipped := h.put(events.HandoffQuiesced{HandoffBody: moving(7, 1, alpha, beta)})
 	r := h.check()
-	if r.ViolationCount != 2 || r.Violations[0].Seq != step || r.Violations[1].Seq != release {
-		t.Errorf("want the halves at %d and %d, found\n%s", step, release, found(r))
+	if r.ViolationCount != 2 || r.Violations[0].Seq != unreadable || r.Violations[1].Seq != skipped || r.Violations[1].Rule != audit.RuleHandoff {
+		t.Errorf("want what is unreadable at %d and the step at %d, found\n%s", unreadable, skipped, found(r))
 	}
+}
+
+// unreadable appends e damaged.
+func (h *history) unreadable(e events.Event) uint64 {
+	seq := h.put(e)
+	h.edit(events.StreamFleet, seq, func(m *events.Message) { m.Data = []byte("{}") })
+	return seq
 }
 
 // TestHistoryCutInsideABatch proves that a history which ends between the

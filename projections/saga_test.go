@@ -67,6 +67,7 @@ func TestHandoffsThatEndEarly(t *testing.T) {
 		"abandoned, then late": {[]events.Event{whole[0], events.HandoffAbandoned{HandoffBody: body, Step: events.StepRequested, Cause: events.AbandonOperator, Ender: "ops"}, whole[1]},
 			projections.SagaAbandoned, "requested", "operator", "ops"},
 		"another's step":             {[]events.Event{whole[0], events.HandoffWarmed{HandoffBody: other}}, "", "requested", "", ""},
+		"a later claim of its aim's": {append(whole[:6:6], claim("dev", 3, nodeB)), "", "released", "", ""},
 		"another's claim":            {append(whole[:6:6], claim("dev", 2, nodeA)), "", "released", "", ""},
 		"a claim before its release": {append(whole[:2:2], claim("dev", 2, nodeB)), "", "warmed", "", ""},
 	} {
@@ -77,6 +78,17 @@ func TestHandoffsThatEndEarly(t *testing.T) {
 		}
 		if _, open, _ := v.OpenHandoff("dev"); open != (c.outcome == "") || open != s.Open() {
 			t.Errorf("%s: open is %v", name, open)
+		}
+	}
+}
+
+// No log has a request over an open handoff. The view of one that did goes by the
+// newest, and keeps nothing of the other that could stay open for ever.
+func TestRequestOverAnOpenHandoff(t *testing.T) {
+	v := given(t, fleet(claim("dev", 1, nodeA), events.HandoffRequested{HandoffBody: handoffOf("dev", 1, 1)}, events.HandoffRequested{HandoffBody: handoffOf("dev", 2, 1)})...)
+	for _, f := range []projections.SagaFilter{{}, {Open: new(true)}, {Handle: "dev"}} {
+		if page := must(v.Sagas(f, 0, 9)); len(page.Items) != 1 || page.Items[0].ID != "dev.2" {
+			t.Errorf("%+v: got %+v, want dev.2 alone", f, page.Items)
 		}
 	}
 }
