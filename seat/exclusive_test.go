@@ -149,7 +149,7 @@ func TestExclusive(t *testing.T) {
 			}
 			nodes := []*seattest.Node{start("a"), start("b"), start("c")}
 			uncounted := rapid.Bool().Draw(t, "pauses that no clock shows")
-			for range rapid.IntRange(3, 12).Draw(t, "faults") {
+			for range rapid.IntRange(5, 25).Draw(t, "faults") {
 				i := rapid.IntRange(0, 2).Draw(t, "node")
 				disturb(t, f, nodes, i, start, uncounted)
 				f.Advance(time.Duration(rapid.IntRange(1, 8000).Draw(t, "for")) * time.Millisecond)

@@ -2,6 +2,7 @@ package seat_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"slices"
 	"sync"
@@ -16,7 +17,15 @@ import (
 	"github.com/seat-tenure/tenure/seat/seattest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// One check of a rapid property here is a fleet's life; -rapid.checks runs more.
+const checks = "30"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", checks); err != nil { // before the command line is read
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	ttl       = 45 * time.Second
