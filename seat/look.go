@@ -40,9 +40,11 @@ func (s *Sighting) Look(ctx context.Context) (Sight, error) {
 			if seat.Listed() && registered[seat.Handle] { // no mailbox, no seat to run yet (R2)
 				sight.Seats = append(sight.Seats, placement.Seat{Handle: seat.Handle, Node: seat.Node, Labels: seat.Labels})
 			}
+			o := Owner{Preferred: seat.Preferred}
 			if seat.Holder != nil {
-				sight.Owners[seat.Handle] = Owner{seat.Holder.Owner, seat.Holder.Preferred, true}
+				o.Incarnation, o.Held = seat.Holder.Owner, true
 			}
+			sight.Owners[seat.Handle] = o
 		})
 	})
 	if err != nil {
