@@ -45,7 +45,7 @@ func (s *Shell) Handoff(ctx context.Context, handle string, command func(sagas.H
 // appendStep writes what was decided: one event, or the saga's and the lease's
 // in one batch.
 func (s *Shell) appendStep(ctx context.Context, lease events.Lease, now sagas.Handoff, held aggregates.Lease, decided []events.Event) (sagas.Handoff, error) {
-	m := s.meta()
+	m := signed(ctx, s.meta())
 	m.Epoch = held.Epoch
 	step, err := s.write(m, decided[0], s.subjects.HandoffCheck(lease.ID, now.Last))
 	if err != nil {

@@ -82,7 +82,7 @@ func (s *Shell) Claim(ctx context.Context, l events.Lease, c Claim, unseen Unsee
 // appendLease is the only place where a single lease event is appended: with
 // the family's one wildcard check, safe form (b).
 func (s *Shell) appendLease(ctx context.Context, l events.Lease, m events.Meta, e events.Event, last uint64) (uint64, error) {
-	w, err := s.write(m, e, s.subjects.FamilyCheck(l, last))
+	w, err := s.write(signed(ctx, m), e, s.subjects.FamilyCheck(l, last))
 	if err != nil {
 		return 0, err
 	}

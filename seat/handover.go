@@ -131,7 +131,9 @@ func (h *Host) moveOrRelease(ctx context.Context, handle string, to events.Incar
 			h.log.Warn(logHandoffRefused, keySeat, handle, "to", to, keyErr, err)
 		}
 		if epoch, ok := h.startLeaving(handle, plain); ok {
-			h.release(ctx, handle, epoch, Voluntary, plain)
+			// A teardown that began is finished within its own bounds: what ends ctx,
+			// a drain's deadline, must not abandon the turn in flight.
+			h.release(context.WithoutCancel(ctx), handle, epoch, Voluntary, plain)
 		}
 	})
 	return true
