@@ -46,6 +46,7 @@ var folders = map[string]folderRule{
 	"commands": {[]string{"events", "placement", "aggregates", "sagas", "projections", "company", "clock"},
 		"the write shell takes the log as an interface of its own, so that any log will do"},
 	"broker":      {[]string{"events", "clock"}, "everything NATS behind the vocabulary of events; it decides nothing"},
+	"examples":    {nil, "files to copy, embedded in the binary"},
 	"badgerstore": {[]string{"events", "projections"}, "everything Badger behind the reader interfaces of projections"},
 	"seat": {[]string{"events", "placement", "aggregates", "sagas", "projections", "audit", "company", "clock", "commands", "broker", "badgerstore"},
 		"the host runs seats; turns come to it through an interface of its own"},

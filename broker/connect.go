@@ -51,7 +51,7 @@ var errLineBroken = errors.New("the connection broke")
 // Connect opens a connection, trying until ctx ends.
 func Connect(ctx context.Context, cfg ConnectConfig) (*Conn, error) {
 	c := &Conn{closed: make(chan struct{}), watchers: map[chan struct{}]struct{}{}}
-	c.line, c.hangUp = context.WithCancelCause(context.Background())
+	c.line, c.hangUp = context.WithCancelCause(context.WithoutCancel(ctx)) // outlives the dialling
 	urls, opts := c.options(cfg)
 	for {
 		nc, err := nats.Connect(urls, opts...)
@@ -167,7 +167,7 @@ func (c *Conn) disconnected() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hangUp(errLineBroken)
-	c.line, c.hangUp = context.WithCancelCause(context.Background())
+	c.line, c.hangUp = context.WithCancelCause(context.WithoutCancel(c.line))
 }
 
 func (c *Conn) reconnected() {

@@ -73,9 +73,9 @@ func (f *Faults) DropWrite(st events.Stream, filter string, n int) {
 // LandLate answers the next n writes under filter with ErrUnknown at once and
 // hands them to the broker d later (design §10, schedule 2).
 func (f *Faults) LandLate(st events.Stream, filter string, n int, d time.Duration) {
-	f.add(&fault{stream: st, filter: filter, times: n, strike: func(_ context.Context, store func() (uint64, error)) (uint64, error) {
+	f.add(&fault{stream: st, filter: filter, times: n, strike: func(ctx context.Context, store func() (uint64, error)) (uint64, error) {
 		f.late.Go(func() {
-			wait(context.Background(), d)
+			wait(context.WithoutCancel(ctx), d)
 			_, _ = store()
 		})
 		return 0, errAnswerLost

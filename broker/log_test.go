@@ -97,7 +97,7 @@ func TestSchedule2WriteLandsLate(t *testing.T) {
 		bubble(t, func(t *testing.T, a, b node) {
 			a.Faults.LandLate(events.StreamFleet, anything, 1, 5*time.Second)
 			go func() {
-				time.Sleep(time.Millisecond) // between a's send and its repeat
+				pass(time.Millisecond) // between a's send and its repeat
 				if _, err := b.log.Append(t.Context(), events.StreamFleet, claim("b", 0)); err != nil {
 					t.Error(err)
 				}
@@ -137,7 +137,7 @@ func TestCase03ClaimOvertakenBeforeItWasFound(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b node) {
 		a.Faults.DropAnswer(events.StreamFleet, anything, 1)
 		go func() {
-			time.Sleep(time.Millisecond)
+			pass(time.Millisecond)
 			if _, err := b.log.Append(t.Context(), events.StreamFleet, claim("b", 1)); err != nil {
 				t.Error(err)
 			}
@@ -161,7 +161,7 @@ func TestSchedule13AttemptRepeatedAfterTakeover(t *testing.T) {
 		}
 		a.Faults.DropAnswer(events.StreamCursor, anything, 1)
 		go func() {
-			time.Sleep(time.Millisecond)
+			pass(time.Millisecond)
 			m, err := b.Stream(events.StreamCursor).Last(t.Context(), subject)
 			if err == nil {
 				_, err = b.log.Append(t.Context(), events.StreamCursor, record("opened by b", m.Seq))
@@ -239,7 +239,7 @@ func TestBatchLostAndOneMemberMovedOn(t *testing.T) {
 		inbox, control := grammar.Cursor("ada", events.Inbox), grammar.Cursor("ada", events.Control)
 		a.Faults.DropWrite(events.StreamCursor, anything, 1)
 		go func() {
-			time.Sleep(time.Millisecond)
+			pass(time.Millisecond)
 			if _, err := b.log.Append(t.Context(), events.StreamCursor, write(control, "b", at(control, 0))); err != nil {
 				t.Error(err)
 			}
@@ -271,7 +271,7 @@ func TestHostEventAnswerLost(t *testing.T) {
 		}
 		a.Faults.DropWrite(events.StreamFleet, anything, 1)
 		go func() {
-			time.Sleep(time.Millisecond)
+			pass(time.Millisecond)
 			if _, err := b.log.Append(t.Context(), events.StreamFleet, claim("b", 1)); err != nil {
 				t.Error(err)
 			}
@@ -334,7 +334,7 @@ func TestBrokerAway(t *testing.T) {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
 		go func() {
-			time.Sleep(7 * time.Second) // a leader's fail-over
+			pass(7 * time.Second) // a leader's fail-over
 			a.Faults.CutOff(false)
 		}()
 		if r, err := a.log.Append(t.Context(), events.StreamFleet, claim("a", 0)); err != nil || !r.FirstHand {
@@ -382,7 +382,7 @@ func TestRenewalsAnswerLost(t *testing.T) {
 		}
 		a.Faults.DropWrite(events.StreamFleet, anything, 1)
 		go func() {
-			time.Sleep(time.Millisecond)
+			pass(time.Millisecond)
 			w := write(grammar.Tenure(bob), "b", grammar.FamilyCheck(bob, 4))
 			if _, err := b.log.Append(t.Context(), events.StreamFleet, w); err != nil {
 				t.Error(err)

@@ -127,7 +127,7 @@ func TestSchedule1BrokerClockSteps(t *testing.T) {
 		}
 		last := r.Seq
 		for beat := range 12 {
-			time.Sleep(ttl / 3)
+			pass(ttl / 3)
 			switch beat {
 			case 3:
 				taker.StepClock(time.Hour)
@@ -145,7 +145,7 @@ func TestSchedule1BrokerClockSteps(t *testing.T) {
 		}
 		died := time.Now()
 		taker.StepClock(3 * time.Hour)
-		time.Sleep(ttl)
+		pass(ttl)
 		if c.Lapsed(last, ttl) {
 			t.Errorf("lapsed after %v", time.Since(died))
 		}
@@ -153,7 +153,7 @@ func TestSchedule1BrokerClockSteps(t *testing.T) {
 		if !ok || wait > time.Second+clock.Bound(ttl) {
 			t.Errorf("to be taken in %v, %v", wait, ok)
 		}
-		time.Sleep(wait)
+		pass(wait)
 		if !c.Lapsed(last, ttl) || time.Since(died) < ttl+clock.Bound(ttl) {
 			t.Errorf("lapsed %v after %v", c.Lapsed(last, ttl), time.Since(died))
 		}
@@ -169,7 +169,7 @@ func TestLogClockBootAndCutOff(t *testing.T) {
 		if _, err := holder.log.Append(t.Context(), events.StreamFleet, claim("holder", 0)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		c := broker.NewLogClock(taker.fleet(), clock.FromTime, ttl)
 		if _, ok := c.Earliest(1, ttl); ok || c.Lapsed(1, ttl) {
 			t.Error("an event that was never seen has an age")
@@ -182,7 +182,7 @@ func TestLogClockBootAndCutOff(t *testing.T) {
 		}
 		taker.Faults.CutOff(true)
 		wantErr(t, "cut off", c.Sample(t.Context()), events.ErrUnavailable)
-		time.Sleep(ttl + clock.Bound(ttl))
+		pass(ttl + clock.Bound(ttl))
 		if !c.Lapsed(1, ttl) {
 			t.Error("what is known does not age")
 		}

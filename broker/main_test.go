@@ -3,6 +3,7 @@ package broker_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -24,3 +25,6 @@ func rounds(short, full int) int {
 	}
 	return short
 }
+
+// pass lets that much of a bubble's virtual time go by.
+func pass(d time.Duration) { <-time.After(d) }

@@ -269,24 +269,24 @@ var routine = []string{
 	"JetStream has not established contact with a meta leader", "Metalayer blocking snapshot",
 }
 
-func (l *serverLog) say(level slog.Level, format string, v []any) {
+func (l *serverLog) say(log func(msg string, args ...any), format string, v []any) {
 	text := fmt.Sprintf(format, v...)
 	if slices.ContainsFunc(routine, func(start string) bool { return strings.HasPrefix(text, start) }) {
-		level = slog.LevelDebug
+		log = l.log.Debug
 	}
-	l.log.Log(context.Background(), level, "broker_server", "text", text)
+	log("broker_server", "text", text)
 }
 
 // The server's notices are its start and its raft elections: details to us.
 
-func (l *serverLog) Noticef(format string, v ...any) { l.say(slog.LevelDebug, format, v) }
-func (l *serverLog) Warnf(format string, v ...any)   { l.say(slog.LevelWarn, format, v) }
-func (l *serverLog) Errorf(format string, v ...any)  { l.say(slog.LevelError, format, v) }
-func (l *serverLog) Debugf(format string, v ...any)  { l.say(slog.LevelDebug, format, v) }
-func (l *serverLog) Tracef(format string, v ...any)  { l.say(slog.LevelDebug, format, v) }
+func (l *serverLog) Noticef(format string, v ...any) { l.say(l.log.Debug, format, v) }
+func (l *serverLog) Warnf(format string, v ...any)   { l.say(l.log.Warn, format, v) }
+func (l *serverLog) Errorf(format string, v ...any)  { l.say(l.log.Error, format, v) }
+func (l *serverLog) Debugf(format string, v ...any)  { l.say(l.log.Debug, format, v) }
+func (l *serverLog) Tracef(format string, v ...any)  { l.say(l.log.Debug, format, v) }
 
 func (l *serverLog) Fatalf(format string, v ...any) {
-	l.say(slog.LevelError, format, v)
+	l.say(l.log.Error, format, v)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fatal == nil {

@@ -33,12 +33,13 @@ func (h *Host) Drain(ctx context.Context, by string, progress Progress) error {
 
 // Hurry gives every seat back at once: turns in flight are abandoned, and what
 // they had not settled is run by the next holder.
-func (h *Host) Hurry() {
+func (h *Host) Hurry(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx) // it is called when everything else has ended
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, handle := range h.handles() {
 		epoch := h.held[handle].tenure.Epoch
-		h.work.Go(func() { h.release(context.Background(), handle, epoch, Fenced, events.ReasonDrain) })
+		h.work.Go(func() { h.release(ctx, handle, epoch, Fenced, events.ReasonDrain) })
 	}
 }
 

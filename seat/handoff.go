@@ -43,9 +43,12 @@ const (
 type runner struct {
 	h *Host
 
+	wake chan struct{} // one slot: due is not empty
+
 	mu     sync.Mutex
 	folds  map[string]*fold
-	live   bool // the log was read up to the head that the start saw
+	due    []string // seats to run next
+	live   bool     // the log was read up to the head that the start saw
 	closed bool
 }
 
@@ -142,13 +145,35 @@ func (r *runner) kick(handle string, f *fold) {
 		f.again = true
 	default:
 		f.running = true
-		r.h.work.Go(func() { r.run(handle, f) })
+		r.due = append(r.due, handle)
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// loop starts the runs that are due, each on its own, until ctx ends.
+func (r *runner) loop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		}
+		r.mu.Lock()
+		due := r.due
+		r.due = nil
+		for _, handle := range due {
+			f := r.folds[handle]
+			r.h.work.Go(func() { r.run(ctx, handle, f) })
+		}
+		r.mu.Unlock()
 	}
 }
 
 // run does what is to be done until nothing new has happened.
-func (r *runner) run(handle string, f *fold) {
-	ctx := context.Background()
+func (r *runner) run(ctx context.Context, handle string, f *fold) {
 	for {
 		r.mu.Lock()
 		f.again = false

@@ -112,7 +112,7 @@ func New(cfg Config, deps Deps) *Host {
 		cfg: cfg, deps: deps, log: deps.Log.With(keyNode, cfg.NodeID),
 		wake: make(chan struct{}, 1), freed: make(chan struct{}, 1), held: map[string]*holding{},
 	}
-	h.runner = &runner{h: h, folds: map[string]*fold{}}
+	h.runner = &runner{h: h, folds: map[string]*fold{}, wake: make(chan struct{}, 1)}
 	return h
 }
 
@@ -136,6 +136,7 @@ func (h *Host) Run(ctx context.Context) error {
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var beats sync.WaitGroup
 	beats.Go(func() { h.heartbeats(beating) })
+	beats.Go(func() { h.runner.loop(beating) })
 	h.sweeps(ctx)
 	leaving, cancel := context.WithTimeout(beating, leaveTimeout)
 	h.leave(leaving)

@@ -64,12 +64,16 @@ func runNode(ctx context.Context, cfg Config, doc *companyDoc, stderr io.Writer,
 	}
 	defer closeLog()
 	n, err := boot(ctx, cfg, log, doc)
+	if err != nil && ctx.Err() != nil { // told to stop: what it broke off is no news
+		log.Info("node_stopped", "node", cfg.Node.ID, "err", nil, "while", "starting")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	log.Info("node_started", "node", cfg.Node.ID, "owner", string(n.self), "api", n.url(), "data_dir", cfg.DataDir, "version", buildVersion())
 	up(n)
-	defer hurryOnSignals(n, log)()
+	defer hurryOnSignals(ctx, n, log)()
 	err = n.run(ctx)
 	log.Info("node_stopped", "node", cfg.Node.ID, "err", err)
 	return err
@@ -78,7 +82,7 @@ func runNode(ctx context.Context, cfg Config, doc *companyDoc, stderr io.Writer,
 // hurryOnSignals takes the signals after the first, which ended ctx: the second
 // gives everything back at once, the third ends the process there and then. The
 // returned function stops that.
-func hurryOnSignals(n *node, log *slog.Logger) (stop func()) {
+func hurryOnSignals(ctx context.Context, n *node, log *slog.Logger) (stop func()) {
 	signals, done := make(chan os.Signal, 3), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	var watching sync.WaitGroup
@@ -94,7 +98,7 @@ func hurryOnSignals(n *node, log *slog.Logger) (stop func()) {
 				log.Info("node_stopping", "do", "nothing: the seats are handed over; signal again to give them back at once")
 			case 2:
 				log.Warn("node_stopping_at_once", "do", "signal again to end without giving back; the seats lapse then")
-				n.host.Hurry()
+				n.host.Hurry(ctx)
 			default:
 				log.Error("node_stopped_by_force")
 				os.Exit(exitForced)
