@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,6 +22,7 @@ import (
 	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/metrics"
 	"github.com/seat-tenure/tenure/seat"
 	"github.com/seat-tenure/tenure/turn"
 )
@@ -48,7 +50,10 @@ type node struct {
 	inboxes  *turn.Inboxes
 	host     *seat.Host
 	watchdog *seat.Watchdog
+	operator *operator
+	pausing  sync.Mutex   // between a pause that comes and a seat that attaches
 	api      net.Listener // nil when the node has no role "api"
+	metrics  *metrics.Set // nil without it: nobody could ask for them
 	// stay, unless nil, returns when the log may go: the seats are given back by
 	// then, and everything else still serves.
 	stay func()
@@ -90,6 +95,9 @@ func boot(ctx context.Context, cfg Config, log *slog.Logger, doc *companyDoc) (n
 		return n, err
 	}
 	n.wire()
+	if n.operator, err = newOperator(n); err != nil {
+		return n, err
+	}
 	return n, n.handoffs(ctx)
 }
 

@@ -93,9 +93,11 @@ func (n *node) wire() {
 		cfg.Local = n.dir.ID
 	}
 	n.watchdog = seat.NewWatchdog(cfg.TTL, clock.System, os.Stderr)
+	countSeats, countTurns := n.observers()
 	worker := &turn.Worker{
 		Subjects: n.store.Subjects(), Cursors: n.cursors, Ledger: n.shell, Agents: n.roster,
 		Sender: seatMail{n}, Status: seatStatus{n.views}, Log: n.log,
+		Observe: countTurns,
 		// Given back, the seat is claimed anew and refused at the takeover, in every
 		// pass: the alarm stays as long as the stream is wrong.
 		Swapped: func(handle string, _ error) { _ = n.host.GiveBack(context.Background(), handle) },
@@ -117,7 +119,7 @@ func (n *node) wire() {
 				return n.inboxes.Detach(ctx, handle, mode == seat.Voluntary)
 			},
 		}},
-		Renewed: n.inboxes.Renewed, Watchdog: n.watchdog, Now: clock.System, Log: n.log,
+		Renewed: n.inboxes.Renewed, Watchdog: n.watchdog, Observe: countSeats, Now: clock.System, Log: n.log,
 	})
 	worker.Admission = n.host
 }
@@ -135,11 +137,39 @@ func (n *node) attach(ctx context.Context, m *commands.Mailboxes) error {
 	if err != nil {
 		return err // whether it is paused is not known
 	}
-	return n.inboxes.Attach(ctx, m, holds...)
+	if err := n.inboxes.Attach(ctx, m, holds...); err != nil {
+		return err
+	}
+	handle := m.Tenure.Lease.ID
+	if err := n.pausedSince(handle); err != nil {
+		return errors.Join(err, n.inboxes.Detach(ctx, handle, false))
+	}
+	return nil
+}
+
+// pausedSince takes in a pause, or the end of one, that the view had only when
+// the inbox was not attached yet: paused found none to hold. No turn is admitted
+// before attach returns, so none has slipped through.
+func (n *node) pausedSince(handle string) error {
+	n.pausing.Lock() // else what is read here could undo what paused does
+	defer n.pausing.Unlock()
+	return n.view(func(r projections.Reader) error {
+		s, _, err := r.Seat(handle)
+		switch {
+		case err != nil:
+		case s.Paused != nil:
+			n.inboxes.Hold(handle, sagas.HoldPause)
+		default:
+			n.inboxes.Lift(handle, func(h sagas.Holds) sagas.Holds { return h.Lift(sagas.HoldPause) })
+		}
+		return err
+	})
 }
 
 // paused follows a person's pauses of seats that run here.
 func (n *node) paused(r events.Recorded) {
+	n.pausing.Lock()
+	defer n.pausing.Unlock()
 	switch e := r.Event.(type) {
 	case events.SeatPaused:
 		n.inboxes.Hold(e.Handle, sagas.HoldPause)
@@ -219,12 +249,13 @@ func (n *node) parts() []func(context.Context) error {
 		},
 		n.inboxes.Run,
 		registrar.run,
+		n.operator.Run,
 	}
 	for _, st := range followed {
 		parts = append(parts, func(ctx context.Context) error { return n.views.Project(ctx, &viewSource{n, st, applied}, st) })
 	}
 	if n.api != nil {
-		handler := graph.New(n.apiDeps())
+		handler := n.handler()
 		parts = append(parts, func(ctx context.Context) error { return graph.Serve(ctx, n.api, handler) })
 	}
 	return parts
