@@ -157,9 +157,13 @@ func (h *Host) giveBackExcess(ctx context.Context, s Sight, view placement.View,
 // targets chooses for each seat that leaves the process to hand it to; "" where
 // no node has room for it.
 func (h *Host) targets(s Sight, view placement.View) func(handle string) events.Incarnation {
-	chosen := view.Targets()
+	chosen, promised := view.Targets(), map[string]string{}
 	return func(handle string) events.Incarnation {
-		node := chosen.For(handle)
+		node, asked := promised[handle]
+		if !asked { // asked again it would promise the room of another seat
+			node = chosen.For(handle)
+			promised[handle] = node
+		}
 		for _, p := range s.Presences {
 			if node != "" && p.Owner.NodeID() == node && h.live(p) {
 				return p.Owner
