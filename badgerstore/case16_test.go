@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/seat-tenure/tenure/badgerstore"
 	"github.com/seat-tenure/tenure/projections"
@@ -19,7 +20,7 @@ import (
 // those of the log up to the checkpoint, by recovery and not by a rebuild, and in
 // the end the store equals a fresh rebuild byte for byte.
 func TestCase16KilledWhileProjecting(t *testing.T) {
-	rounds, n, every := 10, 3000, 1
+	rounds, n, every := 10, 1500, 1
 	if full {
 		rounds, n, every = 200, 50_000, 20
 	}
@@ -29,8 +30,9 @@ func TestCase16KilledWhileProjecting(t *testing.T) {
 	all := claims(n)
 	at := uint64(0)
 	for round := range rounds {
-		commits := 1 + random.IntN(2*n/rounds/50-1) // 50 events each
-		killAfter(t, dir, n, commits)
+		commits := 1 + random.IntN(2*n/rounds/perCommit()-1)
+		// A commit takes microseconds, so the moment after it is told is spread.
+		killAfter(t, dir, n, commits, time.Duration(random.IntN(1000))*time.Microsecond)
 
 		log := &lines{}
 		s := open(t, dir, options(log))
@@ -59,9 +61,9 @@ func TestCase16KilledWhileProjecting(t *testing.T) {
 	}
 }
 
-// killAfter has a child project, and kills it when it has told of that many
-// commits, or has nothing left to do.
-func killAfter(t *testing.T, dir string, n, commits int) {
+// killAfter has a child project, and kills it some time after it has told of that
+// many commits, or of the last.
+func killAfter(t *testing.T, dir string, n, commits int, later time.Duration) {
 	t.Helper()
 	cmd := child(t, childProject, n, dir)
 	out, err := cmd.StdoutPipe()
@@ -78,6 +80,7 @@ func killAfter(t *testing.T, dir string, n, commits int) {
 	if in.Text() == "" {
 		t.Error("the child said nothing")
 	}
+	<-time.After(later)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +96,7 @@ func TestCase16DiskFull(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a small disk takes root")
 	}
-	const n = 6000
+	const n = 3000
 	all := claims(n)
 	mount := func(t *testing.T) (dir string, fill, drain func()) {
 		dir = t.TempDir()
@@ -112,7 +115,7 @@ func TestCase16DiskFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			free := int(st.Bavail) * int(st.Bsize)
-			if err := os.WriteFile(filler, make([]byte, max(0, free-2<<20)), 0o600); err != nil {
+			if err := os.WriteFile(filler, make([]byte, max(0, free-1<<20)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -150,7 +153,7 @@ func TestCase16DiskFull(t *testing.T) {
 		s := open(t, store, options(&lines{}))
 		closed(t, s)
 		fill()
-		if err := child(t, childProject, n, store).Run(); err == nil || killed(err) {
+		if err := child(t, childFlood, n, store).Run(); err == nil || killed(err) {
 			t.Fatalf("the child got through on a full disk: %v", err)
 		}
 		drain()

@@ -25,7 +25,7 @@ func TestCase38DamagedFiles(t *testing.T) {
 	if err := child(t, childKill, n, template).Run(); !killed(err) {
 		t.Fatalf("the child that leaves a killed store: %v", err)
 	}
-	flips := 2
+	flips := 1
 	if full {
 		flips = 200
 	}
@@ -47,16 +47,13 @@ func TestCase38DamagedFiles(t *testing.T) {
 	}
 	for _, file := range files(t, template) {
 		size := len(read(t, filepath.Join(template, file)))
-		used := len(bytes.TrimRight(read(t, filepath.Join(template, file)), "\x00"))
+		used := len(content(read(t, filepath.Join(template, file))))
 		spoil(file, "removed", func([]byte) []byte { return nil })
 		spoil(file, "cut by 1 KB", func(data []byte) []byte { return data[:max(0, size-1024)] })
 		spoil(file, "cut 1 KB into its content", func(data []byte) []byte { return data[:max(0, used-1024)] })
 		spoil(file, "emptied", func(data []byte) []byte { return data[:0] })
-		for at := range flips {
+		for range flips {
 			where := random.IntN(max(1, used))
-			if at == 0 {
-				where = 0
-			}
 			if where < size {
 				spoil(file, fmt.Sprintf("flipped at %d of %d", where, used), func(data []byte) []byte { data[where] ^= 1 << random.IntN(8); return data })
 			}
@@ -129,11 +126,19 @@ func read(t *testing.T, path string) []byte {
 // write leaves holes for zeros: Badger's files are mostly holes.
 func write(t *testing.T, path string, data []byte) {
 	t.Helper()
-	used := len(bytes.TrimRight(data, "\x00"))
-	if err := os.WriteFile(path, data[:used], 0o644); err != nil {
+	if err := os.WriteFile(path, content(data), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(path, int64(len(data))); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// content is data without the zeros at its end.
+func content(data []byte) []byte {
+	zeros := make([]byte, 1<<16)
+	for bytes.HasSuffix(data, zeros) {
+		data = data[:len(data)-len(zeros)]
+	}
+	return bytes.TrimRight(data, "\x00")
 }

@@ -22,18 +22,24 @@ import (
 // events in its log, then a directory.
 const (
 	childProject = "project" // projects all, tells each commit, and stays
+	childFlood   = "flood"   // the same, as many at once as there are
 	childKill    = "kill"    // projects all, and kills itself without closing
 	childRead    = "read"    // opens each directory of its standard input, and judges it
 )
 
+// childTimeout ends a child that hangs.
+const childTimeout = 30 * time.Minute
+
 // child starts the test binary as a process of its own.
 func child(t *testing.T, what string, events int, dir string) *exec.Cmd {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), childTimeout)
+	t.Cleanup(cancel)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self)
+	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", childEnv, what, events, dir))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
@@ -44,39 +50,51 @@ func runChild(line string) int {
 	var what, dir string
 	var n int
 	if _, err := fmt.Sscan(line, &what, &n, &dir); err != nil {
-		fmt.Println("child:", err)
+		fmt.Fprintln(os.Stdout, "child:", err)
 		return 1
 	}
 	ctx := context.Background() // the parent ends a child that hangs
 	switch what {
-	case childProject, childKill:
-		if err := childProjects(ctx, dir, n, what == childKill); err != nil {
-			fmt.Println("child:", err)
+	case childProject, childFlood, childKill:
+		if err := childProjects(ctx, dir, n, what); err != nil {
+			fmt.Fprintln(os.Stdout, "child:", err)
 			return 1
 		}
 	case childRead:
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-			fmt.Println("opening", in.Text())
-			fmt.Println("result", judge(ctx, in.Text(), n))
+			fmt.Fprintln(os.Stdout, "opening", in.Text())
+			fmt.Fprintln(os.Stdout, "result", judge(ctx, in.Text(), n))
 		}
 	}
 	return 0
 }
 
-func childProjects(ctx context.Context, dir string, n int, kill bool) error {
+// perCommit is how many events a child commits at once. Few rounds need short
+// ones, for a kill to meet the moment of a commit.
+func perCommit() int {
+	if full {
+		return 50
+	}
+	return 2
+}
+
+func childProjects(ctx context.Context, dir string, n int, what string) error {
 	s, err := badgerstore.Open(ctx, dir, options(&lines{}))
 	if err != nil {
 		return err
 	}
 	src := newSource(fleet, claims(n)...)
-	src.batch = 50
+	src.batch = perCommit()
+	if what == childFlood {
+		src.batch = n
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Project(ctx, src, fleet) }()
 	for last := uint64(0); last < uint64(n); {
 		changed := s.Changed()
 		if cp, _ := s.Checkpoint(fleet); cp.Seq > last {
 			last = cp.Seq
-			fmt.Println(last)
+			fmt.Fprintln(os.Stdout, last)
 			continue
 		}
 		select {
@@ -85,7 +103,7 @@ func childProjects(ctx context.Context, dir string, n int, kill bool) error {
 			return err
 		}
 	}
-	if kill {
+	if what == childKill {
 		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	<-ctx.Done()
@@ -181,9 +199,10 @@ func judgeAll(t *testing.T, n int, dirs []string) map[string]string {
 		current, before := "", len(left)
 		for line := range strings.Lines(string(out)) {
 			word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if word == "opening" {
+			switch word {
+			case "opening":
 				current = rest
-			} else if word == "result" {
+			case "result":
 				if d := deaths[current]; d > 0 {
 					rest += fmt.Sprintf(" after %d deaths", d)
 				}

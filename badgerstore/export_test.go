@@ -23,7 +23,7 @@ func (s *Store) Update(fn func(projections.Rows) error) error {
 	if err := b.add(b.pending, fn); err != nil {
 		return err
 	}
-	return b.end(b.pending)
+	return b.commit()
 }
 
 // Read runs fn on a snapshot, whatever the copies' states.

@@ -171,7 +171,6 @@ func (s *Store) apply(l *life, cp Checkpoint, in Batch) (Checkpoint, error) {
 	if err := s.writable(l); err != nil {
 		return cp, err
 	}
-	// An error while a database opens to read is damage as much as any other.
 	committed, applied, err := s.write(l, cp, in)
 	if errors.Is(err, errDamaged) {
 		s.breakDown(l, err)
@@ -235,7 +234,7 @@ func (s *Store) write(l *life, cp Checkpoint, in Batch) (Checkpoint, []events.Re
 		b.pending.Complete, b.dirty = true, true
 	}
 	if b.dirty {
-		if err := b.end(b.pending); err != nil {
+		if err := b.commit(); err != nil {
 			return b.committed, nil, err
 		}
 	}

@@ -4,14 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/dgraph-io/badger/v4"
 
-	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/projections"
 )
 
@@ -21,18 +17,18 @@ var errRowTooLarge = errors.New("a row is larger than the store can take")
 // rowOverhead is what Badger counts beside key and value, rounded up.
 const rowOverhead = 64
 
-// batch puts rows and their checkpoint into transactions. Each commits as one,
-// with the checkpoint of what is in it; an event is never split over two, unless
-// it alone is larger than a transaction: see commitLarge.
+// batch gathers the rows of many events and puts them into transactions. Each
+// commits as one, with the checkpoint of what is in it; an event is never split
+// over two, unless it alone is larger than a transaction: see commitLarge.
 type batch struct {
 	db    *badger.DB
 	whole *sync.RWMutex
 
-	txn       *badger.Txn
+	txn       *badger.Txn // what is committed, and where rows go to be
 	tally     tally
-	rows      int
-	bytes     int
-	pending   Checkpoint // of what is in txn
+	rows      overlay    // since the last commit
+	bytes     int        // what they take in the transaction
+	pending   Checkpoint // of what is in rows
 	dirty     bool
 	committed Checkpoint
 }
@@ -49,7 +45,8 @@ func newBatch(l *life, whole *sync.RWMutex, cp Checkpoint) (*batch, error) {
 // begin opens a transaction and reads the tally from it, never from memory: a
 // commit that failed must not be counted.
 func (b *batch) begin() error {
-	b.txn, b.rows, b.bytes, b.dirty, b.tally = b.db.NewTransaction(true), 0, 0, false, tally{}
+	b.txn, b.bytes, b.dirty, b.tally = b.db.NewTransaction(true), 0, false, tally{}
+	b.rows = overlay{under: stored{b.txn}, rows: map[string][]byte{}}
 	row, _, found, err := getRow(b.txn, keyTally)
 	if err != nil || !found {
 		return err
@@ -65,37 +62,43 @@ func (b *batch) discard() { b.txn.Discard() }
 
 // add runs fn and takes its rows, all of them or none.
 func (b *batch) add(cp Checkpoint, fn func(projections.Rows) error) error {
-	o := &overlay{txn: b.txn, rows: map[string][]byte{}}
-	if err := fn(o); err != nil {
+	o := overlay{under: &b.rows, rows: map[string][]byte{}}
+	if err := fn(&o); err != nil {
 		return err
 	}
 	if len(o.rows) == 0 && cp == b.pending {
 		return nil
 	}
-	rows, bytes, largest := o.size()
-	if int64(largest) >= b.db.MaxBatchSize() {
-		return fmt.Errorf("%w: %d bytes", errRowTooLarge, largest)
+	bytes := 0
+	for key, row := range o.rows {
+		cost := rowCost(key, row)
+		if int64(cost) >= b.db.MaxBatchSize()/2 {
+			return fmt.Errorf("%w: %d bytes under %q", errRowTooLarge, cost, key)
+		}
+		bytes += cost
 	}
-	if !b.fits(rows, bytes) && b.dirty {
+	if !b.fits(len(b.rows.rows)+len(o.rows), b.bytes+bytes) && b.dirty {
 		if err := b.commit(); err != nil {
 			return err
 		}
 	}
-	if !b.fits(rows, bytes) {
-		return b.commitLarge(o, cp)
+	if !b.fits(len(o.rows), bytes) {
+		return b.commitLarge(o.rows, cp)
 	}
 	for key, row := range o.rows {
-		if err := b.set(key, row); err != nil {
-			return err
+		if old, again := b.rows.rows[key]; again {
+			b.bytes -= rowCost(key, old)
 		}
+		b.rows.rows[key] = row
+		b.bytes += rowCost(key, row)
 	}
-	b.rows, b.bytes, b.pending, b.dirty = b.rows+rows, b.bytes+bytes, cp, true
+	b.pending, b.dirty = cp, true
 	return nil
 }
 
 // fits leaves half of what Badger allows for what it counts in its own way.
 func (b *batch) fits(rows, bytes int) bool {
-	return int64(b.rows+rows) < b.db.MaxBatchCount()/2 && int64(b.bytes+bytes) < b.db.MaxBatchSize()/2
+	return int64(rows) < b.db.MaxBatchCount()/2 && int64(bytes) < b.db.MaxBatchSize()/2
 }
 
 // set writes or, for nil, deletes a row, and keeps the tally.
@@ -118,8 +121,13 @@ func (b *batch) set(key string, row []byte) error {
 	return damage(b.txn.Set([]byte(key), sealed))
 }
 
-// commit ends the transaction together with its checkpoint, and begins another.
+// commit commits the rows with their checkpoint and begins anew.
 func (b *batch) commit() error {
+	for key, row := range b.rows.rows {
+		if err := b.set(key, row); err != nil {
+			return err
+		}
+	}
 	if err := b.end(b.pending); err != nil {
 		return err
 	}
@@ -140,10 +148,10 @@ func (b *batch) end(cp Checkpoint) error {
 	return nil
 }
 
-// commitLarge writes one event that no transaction can take, in several. No
-// reader sees a part of it, and a process that dies half-way leaves a mark that
-// has the store rebuilt.
-func (b *batch) commitLarge(o *overlay, cp Checkpoint) error {
+// commitLarge writes the rows of one event that no transaction can take, in
+// several. No reader sees a part of them, and a process that dies half-way
+// leaves a mark that has the store rebuilt.
+func (b *batch) commitLarge(rows map[string][]byte, cp Checkpoint) error {
 	b.whole.Lock()
 	defer b.whole.Unlock()
 	if err := damage(setOwn(b.txn, keyTorn, cp)); err != nil {
@@ -152,23 +160,26 @@ func (b *batch) commitLarge(o *overlay, cp Checkpoint) error {
 	if err := b.next(); err != nil {
 		return err
 	}
-	for key, row := range o.rows {
-		cost := rowCost(key, row)
-		if !b.fits(1, cost) {
+	count, bytes := 0, 0
+	for key, row := range rows {
+		if count, bytes = count+1, bytes+rowCost(key, row); !b.fits(count, bytes) {
 			if err := b.next(); err != nil {
 				return err
 			}
+			count, bytes = 1, rowCost(key, row)
 		}
 		if err := b.set(key, row); err != nil {
 			return err
 		}
-		b.rows, b.bytes = b.rows+1, b.bytes+cost
 	}
 	if err := damage(b.txn.Delete([]byte(keyTorn))); err != nil {
 		return err
 	}
+	if err := b.end(cp); err != nil {
+		return err
+	}
 	b.pending = cp
-	return b.commit()
+	return b.begin()
 }
 
 // next commits a part and keeps counting the tally, which no part carries.
@@ -176,7 +187,7 @@ func (b *batch) next() error {
 	if err := guard(b.txn.Commit); err != nil {
 		return damage(err)
 	}
-	b.txn, b.rows, b.bytes = b.db.NewTransaction(true), 0, 0
+	b.txn = b.db.NewTransaction(true)
 	return nil
 }
 
@@ -188,71 +199,3 @@ func damage(err error) error {
 }
 
 func rowCost(key string, row []byte) int { return len(key) + len(row) + sealSize + rowOverhead }
-
-// overlay holds the rows of one event over a transaction, so that an event that
-// fails leaves nothing. A nil row is a deletion.
-type overlay struct {
-	txn  *badger.Txn
-	rows map[string][]byte
-}
-
-func (o *overlay) size() (rows, bytes, largest int) {
-	for key, row := range o.rows {
-		cost := rowCost(key, row)
-		bytes, largest = bytes+cost, max(largest, cost)
-	}
-	return len(o.rows), bytes, largest
-}
-
-func (o *overlay) Get(key string) ([]byte, bool, error) {
-	if row, ok := o.rows[key]; ok {
-		return row, row != nil, nil
-	}
-	row, _, found, err := getRow(o.txn, key)
-	return row, found, err
-}
-
-func (o *overlay) Put(key string, row []byte) error {
-	if projections.StreamOf(key) == events.Stream("") {
-		return fmt.Errorf("row %q belongs to no stream", key)
-	}
-	o.rows[key] = append(make([]byte, 0, len(row)), row...)
-	return nil
-}
-
-func (o *overlay) Delete(key string) error {
-	o.rows[key] = nil
-	return nil
-}
-
-// Scan merges the overlay into what the transaction has.
-func (o *overlay) Scan(prefix, after string, limit int) ([]projections.KeyRow, error) {
-	var over []string
-	for key := range o.rows {
-		if strings.HasPrefix(key, prefix) && key > after {
-			over = append(over, key)
-		}
-	}
-	// Deleted or replaced rows may fill the page underneath: read as many more.
-	under, err := scanRows(o.txn, prefix, after, limit+len(over))
-	if err != nil {
-		return nil, err
-	}
-	merged := map[string][]byte{}
-	for _, kr := range under {
-		merged[kr.Key] = kr.Row
-	}
-	for _, key := range over {
-		merged[key] = o.rows[key]
-	}
-	var page []projections.KeyRow
-	for _, key := range slices.Sorted(maps.Keys(merged)) {
-		if len(page) >= limit {
-			break
-		}
-		if merged[key] != nil {
-			page = append(page, projections.KeyRow{Key: key, Row: merged[key]})
-		}
-	}
-	return page, nil
-}

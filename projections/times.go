@@ -18,7 +18,7 @@ type timeRow struct {
 
 func stampTime(rows Rows, head AsOf, r events.Recorded) error {
 	at := timeOf(r.At)
-	if head.Position != 0 && at <= timeOf(head.At) {
+	if head.Position != 0 && at < timeOf(head.At) {
 		err := walk(rows, keyTimes, "", func(kr KeyRow) (bool, error) {
 			if kr.Key > keyTimes+descending(at) {
 				return false, nil
