@@ -17,7 +17,7 @@ import (
 // Field case 5, the other way round: once two writers of one family check it
 // under different strings, a replicated broker lets both through. That is why
 // form (b) is one string from one function, and this test keeps the reason.
-func TestCase05VariedCheckShowsDoubleWins(t *testing.T) {
+func TestCase5VariedCheckShowsDoubleWins(t *testing.T) {
 	t.Parallel()
 	b := natstest.R3(t)
 	stores := []broker.Store{b.Store(0), b.Store(1)}
@@ -57,7 +57,7 @@ func TestCase05VariedCheckShowsDoubleWins(t *testing.T) {
 // Field case 8: a node left on the minority's side of a cut is told nothing that
 // it could take for "free", claims nothing and is admitted to nothing; after the
 // cut everything works on.
-func TestCase08MinorityIsUnavailable(t *testing.T) {
+func TestCase8MinorityIsUnavailable(t *testing.T) {
 	t.Parallel()
 	b := natstest.R3(t)
 	majority, minority := b.Store(0), b.Store(2)

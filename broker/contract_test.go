@@ -58,7 +58,7 @@ var contract = []struct {
 	{"Schedule10Identity", contractIdentityRecreated},
 	{"SettleLog", contractLog},
 	{"AppendEach", contractAppendEach},
-	{"Case05OneWinner", contractOneWinner},
+	{"Case5OneWinner", contractOneWinner},
 	{"Case10LeaseTTL", contractLeaseTTL},
 }
 

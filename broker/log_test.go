@@ -113,7 +113,7 @@ func TestSchedule2WriteLandsLate(t *testing.T) {
 // Field case 3: the claim stands and its answer is lost. The writer recognises
 // its own command id, nothing is claimed twice, and what was proven this way is
 // not first-hand.
-func TestCase03ClaimAnswerLost(t *testing.T) {
+func TestCase3ClaimAnswerLost(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b node) {
 		a.Faults.DropAnswer(events.StreamFleet, anything, 3)
 		r, err := a.log.Append(t.Context(), events.StreamFleet, claim("a", 0))
@@ -133,7 +133,7 @@ func TestCase03ClaimAnswerLost(t *testing.T) {
 
 // Field case 3, released and claimed on meanwhile: the first message after the
 // expected position tells whose claim it was, not the newest one.
-func TestCase03ClaimOvertakenBeforeItWasFound(t *testing.T) {
+func TestCase3ClaimOvertakenBeforeItWasFound(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b node) {
 		a.Faults.DropAnswer(events.StreamFleet, anything, 1)
 		go func() {

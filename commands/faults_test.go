@@ -14,10 +14,10 @@ import (
 	"github.com/seat-tenure/tenure/seat/seattest"
 )
 
-// TestCase03ClaimWhoseAnswerWasLost proves that a claim whose answer is lost is
+// TestCase3ClaimWhoseAnswerWasLost proves that a claim whose answer is lost is
 // recognised by its own command id and adopted, however often it is lost, and
 // that it stands in the log once.
-func TestCase03ClaimWhoseAnswerWasLost(t *testing.T) {
+func TestCase3ClaimWhoseAnswerWasLost(t *testing.T) {
 	for _, lost := range []int{1, 2, 7} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -35,10 +35,10 @@ func TestCase03ClaimWhoseAnswerWasLost(t *testing.T) {
 	}
 }
 
-// TestCase03LateAnswerChangesNothing proves that a claim that reaches the broker
+// TestCase3LateAnswerChangesNothing proves that a claim that reaches the broker
 // 5 s late, after the node has claimed anew and even given up that tenure,
 // neither takes nor disturbs anything.
-func TestCase03LateAnswerChangesNothing(t *testing.T) {
+func TestCase3LateAnswerChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := seattest.New(t, ttl)
 		a, b := boot(t, f, "a"), boot(t, f, "b")
@@ -116,10 +116,10 @@ func TestSchedule2ReleaseLandsAfterARead(t *testing.T) {
 	})
 }
 
-// TestCase04RenewAfterTakeover proves that of a former holder's renewal and a
+// TestCase4RenewAfterTakeover proves that of a former holder's renewal and a
 // taker's claim, in flight together at 200 random offsets, exactly one stands,
 // and that no renewal ever follows the claim that ended its tenure.
-func TestCase04RenewAfterTakeover(t *testing.T) {
+func TestCase4RenewAfterTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := seattest.New(t, ttl)
 		a, b := boot(t, f, "a"), boot(t, f, "b")

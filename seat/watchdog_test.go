@@ -67,9 +67,9 @@ func TestWatchdogStandsDown(t *testing.T) {
 	})
 }
 
-// TestCase07PauseIsNoStall: a gap in which the watchdog did not run either, a
+// TestCase7PauseIsNoStall: a gap in which the watchdog did not run either, a
 // stopped process or a suspended machine, is no stall; a stall after it is (X3).
-func TestCase07PauseIsNoStall(t *testing.T) {
+func TestCase7PauseIsNoStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var skipped atomic.Int64 // time that passed while nothing here ran
 		now := func() clock.Instant { return clock.FromTime().Add(time.Duration(skipped.Load())) }

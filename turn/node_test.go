@@ -125,11 +125,11 @@ func TestSchedule15KilledBeforeTheSettle(t *testing.T) {
 	})
 }
 
-// TestCase09CutOffMidTurn proves at a whole node that a holder cut off from the
+// TestCase9CutOffMidTurn proves at a whole node that a holder cut off from the
 // broker starts its last turn within a heartbeat of the sending of its last good
 // renewal and makes its last call within the TTL, that the turn in flight is
 // ended then, and that the successor runs what was not completed (A1, A3, F2, F5).
-func TestCase09CutOffMidTurn(t *testing.T) {
+func TestCase9CutOffMidTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fleetOf(t)
 		a := &agent{}

@@ -35,13 +35,13 @@ func startFleetNode(t *testing.T, id, url, company string) *process {
 		"--coordination-lease-ttl-seconds", "3", "--seat-sweep-interval", "1s", "--company", company)
 }
 
-// TestCase04StoppedPastItsTTL: of two nodes on one broker, the holder of a seat
+// TestCase4StoppedPastItsTTL: of two nodes on one broker, the holder of a seat
 // is stopped in the middle of a turn, between two of its calls, for longer than
 // its TTL. The other takes the seat and runs the mail again. Resumed, the first
 // makes no further call, settles nothing and starts nothing under its old
 // epoch, and what its turn had sent stands once (design §10 schedules 5 and 13
 // on real processes, A1, F2, F5, W1; cases 4, 9).
-func TestCase04StoppedPastItsTTL(t *testing.T) {
+func TestCase4StoppedPastItsTTL(t *testing.T) {
 	dir, url := agentDir(t), externalBroker(t)
 	company := gated(t, "calls", dir)
 	nodes := map[string]*process{"a": startFleetNode(t, "a", url, company), "b": startFleetNode(t, "b", url, company)}
