@@ -11,6 +11,8 @@ type Node struct {
 	Self events.Incarnation
 	// Unfit says why this node would take no seat now; "" when it would.
 	Unfit events.DeclineReason
+	// TargetGone says that the target took leave, or is dead, by its presence.
+	TargetGone bool
 }
 
 // Effect is something that a node is to do. Each may be asked for again, and
@@ -111,6 +113,8 @@ func Next(s Handoff, n Node) []Effect {
 		return s.leftovers(n.Self)
 	case s.lost(s.seat):
 		return []Effect{s.abandonLost(n.Self)}
+	case n.TargetGone && n.Self == s.From && !reached(s.own, events.StepReleased):
+		return []Effect{Abandon{Saga: s.ID(), Cause: events.AbandonGone, Last: s.Last}}
 	}
 	return append(append(s.before(n.Self), s.work(n)...), s.age(n.Self))
 }

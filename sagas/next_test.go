@@ -92,6 +92,27 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// TestTargetGone proves that a source gives a handoff up at once when its target
+// has ended, up to the release: after it the seat is reserved, and only what is
+// proven ends that. Nobody else acts on it.
+func TestTargetGone(t *testing.T) {
+	for step, gone := range map[events.HandoffStep]bool{
+		events.StepRequested: true, events.StepWarmed: true, events.StepQuiesced: true, events.StepFlushed: true, events.StepReleased: false,
+	} {
+		s := fold(way(step)...)
+		for _, self := range []events.Incarnation{a, b, c} {
+			got := sagas.Next(s, sagas.Node{Self: self, TargetGone: true})
+			want := sagas.Next(s, sagas.Node{Self: self})
+			if gone && self == a {
+				want = []sagas.Effect{sagas.Abandon{Saga: "dev.1", Cause: events.AbandonGone, Last: s.Last}}
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, %s: got %+v, want %+v", step, self, got, want)
+			}
+		}
+	}
+}
+
 // TestSchedule8SecondHandoffClearsTheFirst proves that a hold of an abandoned
 // handoff outlives the next request only until its source looks, at any step.
 func TestSchedule8SecondHandoffClearsTheFirst(t *testing.T) {

@@ -45,10 +45,13 @@ type runner struct {
 
 	wake chan struct{} // one slot: due is not empty
 
-	mu     sync.Mutex
-	folds  map[string]*fold
-	due    []string // seats to run next
-	live   bool     // the log was read up to the head that the start saw
+	mu    sync.Mutex
+	folds map[string]*fold
+	due   []string // seats to run next
+	// ended has, of each node id, the incarnation that ended last: it took leave,
+	// or its presence was taken over. It asks and answers nothing any more.
+	ended  map[string]events.Incarnation
+	live   bool // the log was read up to the head that the start saw
 	closed bool
 }
 
@@ -71,8 +74,14 @@ func (h *Host) Edge(r events.Recorded) {
 		handle, follows = body.Handle, true
 	case events.LeaseClaimed:
 		handle = seatOf(e.Lease)
+		if e.Lease.Kind == events.KindNode && e.Over != nil {
+			h.runner.nodeEnded(e.Over.Owner)
+		}
 	case events.LeaseReleased:
 		handle = seatOf(e.Lease)
+		if e.Lease.Kind == events.KindNode {
+			h.runner.nodeEnded(e.Owner)
+		}
 	case events.LeaseFenced:
 		handle = seatOf(e.Lease)
 	case events.LeaseDeclined:
@@ -102,6 +111,19 @@ func (h *Host) Edge(r events.Recorded) {
 		h.look() // declined: whoever empties this node must do without
 	}
 	h.runner.kick(handle, f)
+}
+
+// nodeEnded takes in that an incarnation's presence is over, and looks again at
+// the handoffs that wait for it.
+func (r *runner) nodeEnded(owner events.Incarnation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended[owner.NodeID()] = owner
+	for handle, f := range r.folds {
+		if f.state.To == owner && f.state.Open() {
+			r.kick(handle, f)
+		}
+	}
 }
 
 // seed begins the fold of a handoff that this node has just asked for, whose
@@ -178,8 +200,9 @@ func (r *runner) run(ctx context.Context, handle string, f *fold) {
 		r.mu.Lock()
 		f.again = false
 		state := f.state
+		gone := r.ended[state.To.NodeID()] == state.To
 		r.mu.Unlock()
-		effects := sagas.Next(state, sagas.Node{Self: r.h.deps.Self, Unfit: r.h.unfit(handle)})
+		effects := sagas.Next(state, sagas.Node{Self: r.h.deps.Self, Unfit: r.h.unfit(handle), TargetGone: gone})
 		wait := time.Duration(0)
 		for _, effect := range effects {
 			if pause := r.perform(ctx, state, effect); pause > 0 && (wait == 0 || pause < wait) {

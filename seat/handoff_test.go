@@ -104,6 +104,38 @@ func TestDrainDeclined(t *testing.T) {
 	})
 }
 
+// TestDrainTargetLeft proves the same of a target that takes leave before it has
+// seen what it is asked: nobody declines, and nobody waits for a deadline.
+func TestDrainTargetLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := seattest.New(t, ttl)
+		f.Seats(handles(4)...)
+		a := f.Start(seattest.Config{ID: "a"})
+		b := f.Start(seattest.Config{ID: "b", Leases: func(l seat.Leases) seat.Leases { return mute{l} }})
+		holds(f, []*seattest.Node{a, b}, 2, 2)
+		f.Advance(time.Minute)
+		b.FreezeView(true)
+		stopped := make(chan time.Time)
+		go func() {
+			a.Stop()
+			stopped <- time.Now()
+		}()
+		f.Advance(time.Second)
+		if len(a.Host.Held()) != 2 {
+			t.Fatal("the source did not wait for its target: this test proves nothing")
+		}
+		b.Stop()
+		left := time.Now()
+		if waited := (<-stopped).Sub(left); waited > time.Second {
+			t.Errorf("the source waited for %v after its target had left", waited)
+		}
+		if count, _ := handoffs(f); count[events.NameHandoffAbandoned] != 2 {
+			t.Errorf("2 handoffs were to be abandoned: %v", count)
+		}
+		b.FreezeView(false)
+	})
+}
+
 // TestRebalanceHandsOver proves that a node that joins is given its share by
 // handoffs, each seat moved once (P4, design §5).
 func TestRebalanceHandsOver(t *testing.T) {

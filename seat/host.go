@@ -112,7 +112,7 @@ func New(cfg Config, deps Deps) *Host {
 		cfg: cfg, deps: deps, log: deps.Log.With(keyNode, cfg.NodeID),
 		wake: make(chan struct{}, 1), freed: make(chan struct{}, 1), held: map[string]*holding{},
 	}
-	h.runner = &runner{h: h, folds: map[string]*fold{}, wake: make(chan struct{}, 1)}
+	h.runner = &runner{h: h, folds: map[string]*fold{}, ended: map[string]events.Incarnation{}, wake: make(chan struct{}, 1)}
 	return h
 }
 
