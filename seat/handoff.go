@@ -61,6 +61,8 @@ type fold struct {
 	running bool
 	again   bool // something happened since the run began
 	timer   *time.Timer
+	dark    bool // it has one of the places of dark seats
+	waits   bool // for such a place
 }
 
 // Edge takes in one event of FLEET, in order. It does not block. Handoffs are
@@ -109,6 +111,7 @@ func (h *Host) Edge(r events.Recorded) {
 	f.state = sagas.EvolveHandoff(f.state, r.Seq, r.Event)
 	if open && !f.state.Open() {
 		h.look() // declined: whoever empties this node must do without
+		h.runner.lit(f)
 	}
 	h.runner.kick(handle, f)
 }
@@ -273,7 +276,9 @@ func (r *runner) perform(ctx context.Context, s sagas.Handoff, effect sagas.Effe
 	case sagas.Warm: // nothing of a seat can be brought ahead of its claim yet but the node itself
 		err = r.step(ctx, handle, sagas.MarkWarmed{Saga: e.Saga, By: h.deps.Self})
 	case sagas.Quiesce:
-		err = r.quiesce(ctx, s, e)
+		if err = r.quiesce(ctx, s, e); errors.Is(err, errNoPlace) {
+			return 0 // it is kicked when there is one
+		}
 	case sagas.Flush:
 		if h.flush(ctx, s) {
 			err = r.step(ctx, handle, sagas.MarkFlushed{Saga: e.Saga, By: h.deps.Self})
@@ -324,17 +329,6 @@ func (r *runner) step(ctx context.Context, handle string, cmd sagas.HandoffComma
 	defer cancel()
 	_, err := r.h.deps.Handoffs.Handoff(ctx, handle, func(sagas.Handoff, aggregates.Lease) sagas.HandoffCommand { return cmd })
 	return err
-}
-
-// quiesce holds the inbox until the turn in flight has ended, or the handoff's
-// patience with it has.
-func (r *runner) quiesce(ctx context.Context, s sagas.Handoff, e sagas.Quiesce) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Patience.Quiesce.Duration())
-	defer cancel()
-	if err := r.h.deps.Gates.Quiesce(ctx, s.Handle, e.Hold); err != nil {
-		return err // the deadline is anybody's to call; the hold is lifted by it
-	}
-	return r.step(ctx, s.Handle, sagas.MarkQuiesced{Saga: e.Saga, By: r.h.deps.Self})
 }
 
 // abandon gives the handoff up once its newest event is old enough, and says
