@@ -95,7 +95,20 @@ type apiSeatInFull struct {
 	apiSeat
 	ExpiresAt *time.Time `json:"expiresAt"`
 	Preferred *string    `json:"preferred"`
-	Tenures   tenureList `json:"tenures"`
+	Paused    bool       `json:"paused"`
+	Pause     *struct {
+		By       string     `json:"by"`
+		Reason   string     `json:"reason"`
+		Since    *time.Time `json:"since"`
+		StopTurn bool       `json:"stopTurn"`
+	} `json:"pause"`
+	UnprovenSeconds *int `json:"unprovenSeconds"`
+	Handoff         *struct {
+		ID   string  `json:"id"`
+		Step string  `json:"step"`
+		To   *string `json:"to"`
+	} `json:"handoff"`
+	Tenures tenureList `json:"tenures"`
 }
 
 // node is the node that the log names as the holder; "-" when nobody is.

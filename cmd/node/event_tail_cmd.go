@@ -38,6 +38,9 @@ type tail struct {
 	last uint64 // position of the event that was seen last
 
 	connected bool // once: what fails after it may come back
+
+	prefix string // of the fleet's subjects, once connected
+	each   func(events.Message) error
 }
 
 func (c *cli) eventTailCommand() *cobra.Command {
@@ -89,7 +92,7 @@ func (c *cli) tail(cmd *cobra.Command, t *tail) error {
 		return err
 	}
 	defer cl.close()
-	t.cl, t.out = cl, c.output(cmd)
+	t.cl, t.out, t.each = cl, c.output(cmd), t.show
 	if err = t.begin(cmd.Context()); err == nil {
 		err = t.follow(cmd.Context())
 	}
@@ -165,11 +168,14 @@ func (t *tail) read(ctx context.Context) error {
 	defer body.Close()
 	t.connected = true
 	in, err := audit.NewReader(body)
+	if err == nil {
+		t.prefix = in.Header().Prefix
+	}
 	for err == nil {
 		var e audit.Entry
 		if e, err = in.Next(); err == nil {
 			t.last = max(t.last, e.Message.Seq)
-			err = t.show(e.Message)
+			err = t.each(e.Message)
 		}
 	}
 	var bad *audit.LineError

@@ -9,10 +9,10 @@ import (
 func (c *cli) nodeCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "node",
-		Short:   "nodes of the fleet",
+		Short:   "nodes of the fleet: see them, empty them",
 		Long:    "A node is one process under a name that stays over restarts; each of its runs\nis an incarnation.",
-		Example: "  tenure node ls",
-	}, c.nodeListCommand())
+		Example: "  tenure node ls\n  tenure node drain node-1 --reason 'kernel update'",
+	}, c.nodeListCommand(), c.nodeDrainCommand(), c.nodeCordonCommand(), c.nodeUncordonCommand())
 }
 
 const nodesQuery = `query { fleet { ` + asOfFields + ` nodes { ` + nodeFields + ` } } }`

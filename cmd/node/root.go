@@ -27,6 +27,8 @@ type cli struct {
 
 	now   func() time.Time
 	newID func() string
+	// terminal says whether somebody sits at one; nil looks at the streams.
+	terminal func() bool
 }
 
 // run is the whole program: it returns the exit code.
@@ -87,7 +89,7 @@ func (c *cli) rootCommand() *cobra.Command {
 	c.addGlobalFlags(root.PersistentFlags())
 	root.AddCommand(
 		devCommand(), runCommand(),
-		c.sendCommand(), c.fleetCommand(), c.nodeCommand(), c.seatCommand(),
+		c.sendCommand(), c.fleetCommand(), c.nodeCommand(), c.seatCommand(), c.sagaCommand(),
 		c.eventCommand(), c.auditCommand(), group(configCommand()), c.versionCommand(),
 	)
 	c.watch(root)

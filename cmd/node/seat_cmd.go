@@ -10,11 +10,12 @@ import (
 func (c *cli) seatCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "seat",
-		Short: "seats of the company: who holds them",
+		Short: "seats of the company: who holds them, and who is to",
 		Long: `A seat is a role of the company with a mailbox. At any moment one node holds it
 or none does; each holding is a tenure, numbered by its epoch.`,
-		Example: "  tenure seat ls --state UNOWNED\n  tenure seat show dev",
-	}, c.seatListCommand(), c.seatShowCommand())
+		Example: "  tenure seat ls --state UNOWNED\n  tenure seat show dev\n  tenure seat move dev --to node-2 --reason 'closer to its data' --wait",
+	}, c.seatListCommand(), c.seatShowCommand(), c.seatExplainCommand(), c.seatMoveCommand(), c.seatReleaseCommand(),
+		c.seatFenceCommand(), c.seatPauseCommand(), c.seatResumeCommand())
 }
 
 const (
@@ -44,7 +45,7 @@ type seatList struct {
 }
 
 // seatStates are the states to filter by.
-var seatStates = []string{"HELD", "ESTABLISHING", "UNOWNED", "UNPLACEABLE", "REMOVED", "UNKNOWN"}
+var seatStates = []string{"HELD", "ESTABLISHING", "RELEASING", "UNPROVEN", "UNOWNED", "UNPLACEABLE", "REMOVED", "UNKNOWN"}
 
 func (c *cli) seatListCommand() *cobra.Command {
 	var state word

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -11,7 +12,7 @@ const recentTenures = 5
 const seatQuery = `query($handle: ID!, $tenures: Int) {
   ` + asOfFields + `
   seat(handle: $handle) {
-    ` + seatFields + ` expiresAt preferred
+    ` + seatFields + ` expiresAt preferred paused pause { by reason since stopTurn } unprovenSeconds handoff { id step to }
     tenures(first: $tenures) { edges { node { ` + tenureFields + ` } } pageInfo { hasNextPage endCursor } }
   }
 }`
@@ -61,7 +62,7 @@ func (c *cli) seatCard(out output, s apiSeatInFull) error {
 	if s.AgentID != "" {
 		agent = plain(s.AgentID)
 	}
-	err := out.table(nil, [][]string{
+	rows := [][]string{
 		{"seat", plain(s.Handle)},
 		{"title", given(s.Title)},
 		{"agent", agent},
@@ -72,14 +73,24 @@ func (c *cli) seatCard(out output, s apiSeatInFull) error {
 		{"since", s.held(c.since(s.Since))},
 		{"expires", s.held(func() string { return until(s.ExpiresAt, c.now()) })},
 		{"preferred", given(s.Preferred)},
-	})
+	}
+	if p := s.Pause; p != nil {
+		rows = append(rows, []string{"paused", fmt.Sprintf("%s by %s: %s", ago(p.Since, c.now()), plain(p.By), plain(p.Reason))})
+	}
+	if s.UnprovenSeconds != nil {
+		rows = append(rows, []string{"unproven", human(time.Duration(*s.UnprovenSeconds) * time.Second)})
+	}
+	if h := s.Handoff; h != nil {
+		rows = append(rows, []string{"on its way", fmt.Sprintf("to %s (%s, %s)", given(h.To), plain(h.ID), plain(h.Step))})
+	}
+	err := out.table(nil, rows)
 	if err != nil || len(s.Tenures.Edges) == 0 {
 		return err
 	}
 	if _, err := fmt.Fprintln(out.w); err != nil {
 		return err
 	}
-	var rows [][]string
+	rows = nil
 	for _, e := range s.Tenures.Edges {
 		t := e.Node
 		end, lasted := "in force", none

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) sagaCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "saga",
+		Short: "seats on their way from one node to another",
+		Long: `A seat that changes hands does so in steps, each an event of the log: requested,
+warmed, quiesced, flushed, released, claimed, established, completed. It is dark
+from quiesced to established only.`,
+		Example: "  tenure saga ls --open",
+	}, c.sagaListCommand())
+}
+
+const sagaFields = `id kind step handle from to reason by startedAt deadline endedAt outcome cause darkFor`
+
+const sagasQuery = `query($open: Boolean, $handle: ID, $first: Int) {
+  sagas(open: $open, handle: $handle, first: $first) { ` + asOfFields + ` edges { node { ` + sagaFields + ` } } pageInfo { hasNextPage endCursor } }
+}`
+
+type apiSaga struct {
+	ID        string     `json:"id"`
+	Kind      string     `json:"kind"`
+	Step      string     `json:"step"`
+	Handle    string     `json:"handle"`
+	From      *string    `json:"from"`
+	To        *string    `json:"to"`
+	Reason    *string    `json:"reason"`
+	By        *string    `json:"by"`
+	StartedAt time.Time  `json:"startedAt"`
+	Deadline  *time.Time `json:"deadline"`
+	EndedAt   *time.Time `json:"endedAt"`
+	Outcome   *string    `json:"outcome"`
+	Cause     *string    `json:"cause"`
+	DarkFor   *string    `json:"darkFor"`
+}
+
+// dark is for how long nobody served the seat.
+func (s apiSaga) dark() string {
+	if s.DarkFor == nil {
+		return none
+	}
+	if d, ok := parseISO(*s.DarkFor); ok {
+		return human(d)
+	}
+	return plain(*s.DarkFor)
+}
+
+// ended is the saga's outcome with its cause.
+func (s apiSaga) ended() string {
+	switch {
+	case s.Outcome == nil:
+		return "open"
+	case s.Cause == nil:
+		return plain(*s.Outcome)
+	default:
+		return plain(*s.Outcome + " (" + *s.Cause + ")")
+	}
+}
+
+type sagaList struct {
+	AsOf  asOf      `json:"asOf"`
+	Sagas []apiSaga `json:"sagas"`
+}
+
+func (c *cli) sagaListCommand() *cobra.Command {
+	var open bool
+	var handle string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "the newest sagas, or those that go on",
+		Long: `Lists handoffs, newest first: those that go on, and of each seat the last that
+ended. DARK is for how long nobody served the seat, by the log's own clock.`,
+		Example: "  tenure saga ls\n  tenure saga ls --open\n  tenure saga ls --seat dev -o json | jq '.sagas[].darkFor'",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 || limit > seatPage {
+				return usagef("--limit: %d is not between 1 and %d", limit, seatPage)
+			}
+			variables := map[string]any{"first": limit}
+			if open {
+				variables["open"] = true
+			}
+			if handle != "" {
+				variables["handle"] = handle
+			}
+			return c.listSagas(cmd, variables)
+		},
+	}
+	cmd.Flags().BoolVar(&open, "open", false, "only those that go on")
+	cmd.Flags().StringVar(&handle, "seat", "", "only those of this seat")
+	cmd.Flags().IntVar(&limit, "limit", 50, "how many at most")
+	return cmd
+}
+
+func (c *cli) listSagas(cmd *cobra.Command, variables map[string]any) error {
+	cl, err := c.client(cmd)
+	if err != nil {
+		return err
+	}
+	defer cl.close()
+	type page struct {
+		Sagas struct {
+			AsOf  asOf `json:"asOf"`
+			Edges []struct {
+				Node apiSaga `json:"node"`
+			} `json:"edges"`
+			PageInfo pageInfo `json:"pageInfo"`
+		} `json:"sagas"`
+	}
+	got, err := ask[page](cmd.Context(), cl, sagasQuery, variables)
+	if err != nil {
+		return err
+	}
+	l := sagaList{AsOf: got.Sagas.AsOf, Sagas: []apiSaga{}}
+	for _, e := range got.Sagas.Edges {
+		l.Sagas = append(l.Sagas, e.Node)
+	}
+	if err := c.writeSagas(cmd, l); err != nil {
+		return err
+	}
+	if got.Sagas.PageInfo.HasNextPage {
+		cl.warn("there are older ones; show more with --limit")
+	}
+	return nil
+}
+
+func (c *cli) writeSagas(cmd *cobra.Command, l sagaList) error {
+	out := c.output(cmd)
+	switch out.format {
+	case formatJSON:
+		return out.json(l)
+	case formatJSONL:
+		for _, s := range l.Sagas {
+			if err := out.json(s); err != nil {
+				return err
+			}
+		}
+	case formatText:
+		rows := make([][]string, len(l.Sagas))
+		for i, s := range l.Sagas {
+			rows[i] = []string{
+				plain(s.ID), given(s.From), given(s.To), given(s.Reason), plain(s.Step), s.ended(), s.dark(),
+				ago(&s.StartedAt, c.now()), given(s.By),
+			}
+		}
+		if err := out.table([]string{"SAGA", "FROM", "TO", "REASON", "STEP", "OUTCOME", "DARK", "STARTED", "BY"}, rows); err != nil {
+			return err
+		}
+	}
+	c.standing(cmd, l.AsOf)
+	return nil
+}
