@@ -24,6 +24,10 @@
 // process on some damage; two starts in a row that end so make the third wipe
 // the store.
 //
+// Files that change under an open store are not watched: a row that is read is
+// checked, but a table that is damaged then may hide rows from a list until the
+// next start, which reads every row.
+//
 // Concurrency. One process at a time has a directory, by a lock on it. One
 // writer at a time has a store: Project refuses a second follower of a stream,
 // and followers of different streams take turns. Everything may be called from
