@@ -58,6 +58,7 @@ type runner struct {
 // fold is one seat's handoff. Guarded by runner.mu.
 type fold struct {
 	state   sagas.Handoff
+	seen    uint64 // position of the newest event applied
 	running bool
 	again   bool // something happened since the run began
 	timer   *time.Timer
@@ -104,9 +105,10 @@ func (h *Host) Edge(r events.Recorded) {
 		f = &fold{}
 		h.runner.folds[handle] = f
 	}
-	if follows && r.Seq <= f.state.Last {
-		return // seeded by the one who asked for it
+	if r.Seq <= f.seen || follows && r.Seq <= f.state.Last {
+		return // a repeat, or seeded by the one who asked for it
 	}
+	f.seen = r.Seq
 	open := f.state.Open()
 	f.state = sagas.EvolveHandoff(f.state, r.Seq, r.Event)
 	if open && !f.state.Open() {

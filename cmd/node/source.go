@@ -22,14 +22,20 @@ type viewSource struct {
 
 // Follow implements badgerstore.Source.
 func (s *viewSource) Follow(ctx context.Context, from uint64, fn func(badgerstore.Batch) error) error {
-	err := broker.NewSource(s.n.store).Follow(ctx, s.stream, from, func(batch []events.Recorded, caughtUp bool) error {
+	info, err := s.n.store.Stream(s.stream).Info(ctx)
+	if err != nil {
+		return err
+	}
+	first := info.First
+	err = broker.NewSource(s.n.store).Follow(ctx, s.stream, from, func(batch []events.Recorded, caughtUp bool) error {
 		if s.stream == events.StreamFleet && len(batch) > 0 {
 			// Received first, then the clock: all up to here happened before.
 			s.n.logClock.Observe(batch[len(batch)-1].Seq, clock.System())
 		}
-		if err := fn(badgerstore.Batch{Events: batch, CaughtUp: caughtUp}); err != nil {
-			return err
-		}
+		// A view that cannot take the batch stops, and nothing else does: the seats
+		// go on without it.
+		err := fn(badgerstore.Batch{Events: batch, CaughtUp: caughtUp, First: first})
+		first = 0 // once in each life of the follower is often enough to drop what aged out
 		for _, r := range batch {
 			if s.stream == events.StreamFleet {
 				s.n.host.Edge(r)
@@ -42,7 +48,7 @@ func (s *viewSource) Follow(ctx context.Context, from uint64, fn func(badgerstor
 		if s.stream == events.StreamFleet && caughtUp {
 			s.n.host.Live()
 		}
-		return nil
+		return err
 	})
 	var swapped *broker.IdentityError
 	if errors.As(err, &swapped) {
