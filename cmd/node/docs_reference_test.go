@@ -209,8 +209,8 @@ func TestEventsReference(t *testing.T) {
 
 // TestHTTPReference proves that the page has every path that the API serves.
 func TestHTTPReference(t *testing.T) {
-	page, code := read(t, "../../docs/reference/http.md"), read(t, "../../graph/http.go")
-	for _, m := range regexp.MustCompile(`HandleFunc\("(/[a-z/]+)"`).FindAllStringSubmatch(code, -1) {
+	page, code := read(t, "../../docs/reference/http.md"), read(t, "../../graph/http.go")+read(t, "measure.go")
+	for _, m := range regexp.MustCompile(`mux\.Handle(?:Func)?\("(/[a-z/]+)"`).FindAllStringSubmatch(code, -1) {
 		if !regexp.MustCompile(`(?m)^## (GET|POST) ` + m[1] + `$`).MatchString(page) {
 			t.Errorf("http.md has no section for %s", m[1])
 		}
