@@ -155,8 +155,8 @@ func (d *draining) follow(ctx context.Context, cl *client) error {
 	return cl.watchFleet(ctx, after, d.event)
 }
 
-// event takes in one event and says whether the node is empty. A fence ends a
-// tenure as a release does: its holder gives nothing back.
+// event takes in one event and says whether the node is empty. A fence does not
+// make it so: what was fenced may run there until its holder has let go.
 func (d *draining) event(r events.Recorded) (bool, error) {
 	before := len(d.left)
 	switch e := r.Event.(type) {
@@ -165,9 +165,9 @@ func (d *draining) event(r events.Recorded) (bool, error) {
 			return false, err
 		}
 	case events.LeaseReleased:
-		d.ended(e.Lease, e.Owner)
-	case events.LeaseFenced:
-		d.ended(e.Lease, e.Owner)
+		if e.Lease.Kind == events.KindSeat && e.Owner.NodeID() == d.node {
+			delete(d.left, e.Lease.ID)
+		}
 	case events.NodeReported:
 		if e.Lease == events.NodeLease(d.node) && r.Seq > d.from && !e.Node.Cordoned && !e.Node.Draining {
 			return false, fmt.Errorf("the drain of node %s was called off at position %d by %s; it still has %s",
@@ -193,12 +193,6 @@ func (d *draining) claimed(e events.LeaseClaimed) error {
 		return fmt.Errorf("node %s was started again, which ends a drain: drain it again", d.node)
 	}
 	return nil
-}
-
-func (d *draining) ended(l events.Lease, owner events.Incarnation) {
-	if l.Kind == events.KindSeat && owner.NodeID() == d.node {
-		delete(d.left, l.ID)
-	}
 }
 
 // drainProgress shows on a terminal what the node still has; elsewhere it says
