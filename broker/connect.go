@@ -126,6 +126,9 @@ func (c *Conn) options(cfg ConnectConfig) (string, []nats.Option) {
 	return strings.Join(cfg.URLs, ","), opts
 }
 
+// Received counts the messages that came over this connection; see JetStream.
+func (c *Conn) Received() uint64 { return c.nc.Stats().InMsgs }
+
 // Connected says whether the connection stands at this moment.
 func (c *Conn) Connected() bool { return c.nc.IsConnected() }
 

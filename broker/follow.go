@@ -15,13 +15,22 @@ import (
 
 // Limits of one follower.
 const (
-	pullExpires    = 30 * time.Second // of one pull request
-	pullHeartbeat  = 2 * time.Second  // from the broker, while nothing comes
-	pullSilence    = 5 * time.Second  // without a sign of life the consumer is made anew
+	pullExpires    = time.Minute      // of one pull request
 	consumerUnused = 30 * time.Second // then the broker removes a consumer we lost
 	followPauseMin = 50 * time.Millisecond
 	followPauseMax = 2 * time.Second // between attempts, so that a blip makes no heap of consumers
 )
+
+// vital is how often the broker gives a sign of life while nothing comes, and
+// after how long without one the consumer is made anew. Each sign is a message
+// to a node that has nothing to do, so only the stream that tells who holds what
+// is watched closely; a connection that breaks is noticed at once either way.
+func vital(st events.Stream) (heartbeat, silence time.Duration) {
+	if st == events.StreamFleet {
+		return 2500 * time.Millisecond, 6 * time.Second
+	}
+	return 5 * time.Second, 11 * time.Second
+}
 
 // errAgain: this consumer is of no use any more, make another from the position.
 var errAgain = errors.New("the reader starts again")
@@ -160,7 +169,8 @@ func (f *follower) pull() error {
 	if f.asked > 0 {
 		return nil
 	}
-	body := fmt.Sprintf(`{"batch":%d,"expires":%d,"idle_heartbeat":%d}`, MaxFollow, pullExpires.Nanoseconds(), pullHeartbeat.Nanoseconds())
+	heartbeat, _ := vital(f.s.stream)
+	body := fmt.Sprintf(`{"batch":%d,"expires":%d,"idle_heartbeat":%d}`, MaxFollow, pullExpires.Nanoseconds(), heartbeat.Nanoseconds())
 	if err := f.s.js.conn.nc.PublishRequest(api+"CONSUMER.MSG.NEXT."+f.s.name()+"."+f.name, f.inbox, []byte(body)); err != nil {
 		return askError(err)
 	}
@@ -208,7 +218,8 @@ func (f *follower) read(ctx context.Context, reconnects <-chan struct{}) error {
 }
 
 func (f *follower) receive(ctx context.Context) (*nats.Msg, error) {
-	quiet, cancel := context.WithTimeout(ctx, pullSilence)
+	_, silence := vital(f.s.stream)
+	quiet, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	m, err := f.sub.NextMsgWithContext(quiet)
 	switch {

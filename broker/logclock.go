@@ -11,9 +11,12 @@ import (
 
 // Limits of a log clock.
 const (
-	// sampleEvery is how often Run reads the log's head: a taker waits this much
-	// longer than needed at worst.
-	sampleEvery = 500 * time.Millisecond
+	// sampleEvery and samplePart bound how often Run reads the log's head, at
+	// least once a second and the more often the shorter the TTL is: a taker waits
+	// this much longer than needed at worst. Every read is a message that each
+	// idle node gets.
+	sampleEvery = time.Second
+	samplePart  = 12
 	// samplesPerTTL is how finely time is kept: samples closer together than
 	// TTL/samplesPerTTL are merged, towards the later one.
 	samplesPerTTL = 512
@@ -37,6 +40,7 @@ const (
 type LogClock struct {
 	stream Stream
 	now    clock.Source
+	ttl    time.Duration
 
 	mu sync.Mutex
 	samples
@@ -44,14 +48,14 @@ type LogClock struct {
 
 // NewLogClock returns a clock on stream for leases of that ttl.
 func NewLogClock(stream Stream, now clock.Source, ttl time.Duration) *LogClock {
-	return &LogClock{stream: stream, now: now, samples: newSamples(ttl)}
+	return &LogClock{stream: stream, now: now, ttl: ttl, samples: newSamples(ttl)}
 }
 
 // Run reads the stream's head from its leader until ctx ends, and returns its
 // cause. A head that cannot be read is no sample; UnseenFor then tells ages by
 // the older ones, so nothing lapses for want of answers alone.
 func (c *LogClock) Run(ctx context.Context) error {
-	tick := time.NewTicker(sampleEvery)
+	tick := time.NewTicker(min(sampleEvery, c.ttl/samplePart))
 	defer tick.Stop()
 	for {
 		_ = c.Sample(ctx)

@@ -150,6 +150,10 @@ func (j *JetStream) Subjects() events.Subjects { return j.subjects }
 // Connected says whether the store's connection stands at this moment.
 func (j *JetStream) Connected() bool { return j.conn.Connected() }
 
+// Received counts the messages that came over the store's connection: answers
+// and what was subscribed to, not the client's own pings.
+func (j *JetStream) Received() uint64 { return j.conn.Received() }
+
 // Close implements Store.
 func (j *JetStream) Close() error {
 	j.conn.Close()

@@ -132,8 +132,12 @@ type Limits struct {
 
 // What bounds an adaptive pass.
 const (
-	maxClaims   = 512
-	maxReleases = 32
+	maxClaims = 512
+	// maxReleases bounds what one pass begins to hand over; how many seats are
+	// dark at once is maxDark's to say, so this may be high: 900 seats are to have
+	// reached a node that joins within a minute, of which two passes go by until
+	// all have seen it join.
+	maxReleases = 128
 )
 
 // ceiling is what placement may plan for one pass.

@@ -45,15 +45,21 @@ func (r *runner) quiesce(ctx context.Context, s sagas.Handoff, e sagas.Quiesce) 
 func (r *runner) darken(handle string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f, dark := r.folds[handle], 0
-	for _, other := range r.folds {
-		if other.dark && other != f {
-			dark++
-		}
-	}
-	f.dark = dark < maxDark
+	f := r.folds[handle]
+	f.dark = f.dark || r.places() > 0
 	f.waits = !f.dark
 	return f.dark
+}
+
+// places is how many more seats may be dark. The caller holds r.mu.
+func (r *runner) places() int {
+	free := maxDark
+	for _, f := range r.folds {
+		if f.dark {
+			free--
+		}
+	}
+	return free
 }
 
 // giveWay gives the seat's place to others.
@@ -65,16 +71,19 @@ func (r *runner) giveWay(handle string) {
 	}
 }
 
-// lit lets the seats that wait for a place try again, if this one had one. The
-// caller holds r.mu.
+// lit takes the seat from those that are dark, or wait to be, and lets as many of
+// the others try again as there are places: one that was let and whose handoff
+// has ended meanwhile comes here by that. The caller holds r.mu.
 func (r *runner) lit(f *fold) {
-	if !f.dark {
-		return
-	}
-	f.dark = false
+	f.dark, f.waits = false, false
+	free := r.places()
 	for handle, other := range r.folds {
+		if free <= 0 {
+			return
+		}
 		if other.waits {
 			other.waits = false
+			free--
 			r.kick(handle, other)
 		}
 	}

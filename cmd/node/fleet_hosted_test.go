@@ -219,8 +219,9 @@ func (h *hosted) post(ctx context.Context, handle, id string) error {
 
 // mailFlow posts mail to seats in turn, one each so often, until it is stopped.
 type mailFlow struct {
-	stop func() // waits
-	sent map[string]string
+	stop func()            // waits
+	sent map[string]string // seat by event id
+	took []time.Duration   // of each post: how fast this machine and its broker are
 }
 
 // flow starts mail to n seats; the node it is posted through must live on.
@@ -239,11 +240,12 @@ func (h *hosted) flow(tb testing.TB, n int, every time.Duration) *mailFlow {
 			case <-tick.C:
 			}
 			id, handle := fmt.Sprintf("m-%05d", i), seatName(i%n)
+			began := time.Now()
 			if err := h.post(context.WithoutCancel(ctx), handle, id); err != nil {
 				tb.Errorf("post %s: %v", id, err)
 				return
 			}
-			f.sent[id] = handle
+			f.sent[id], f.took = handle, append(f.took, time.Since(began))
 		}
 	})
 	f.stop = sync.OnceFunc(func() { cancel(); posting.Wait() })
