@@ -216,3 +216,25 @@ func TestHTTPReference(t *testing.T) {
 		}
 	}
 }
+
+// TestDocsLinks proves that what a page points to in this repository is there.
+func TestDocsLinks(t *testing.T) {
+	links := 0
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			for _, m := range regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`).FindAllStringSubmatch(read(t, page), -1) {
+				links++
+				if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+					t.Errorf("%s points to %s, which is not there", page, m[1])
+				}
+			}
+		}
+	}
+	if links == 0 {
+		t.Error("no page points anywhere")
+	}
+}
