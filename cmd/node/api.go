@@ -20,7 +20,7 @@ func (n *node) apiDeps() graph.Deps {
 	return graph.Deps{
 		Node: n.cfg.Node.ID, Self: n.self, LeaseTTL: n.store.LeaseTTL(), Subjects: n.store.Subjects(),
 		Views: apiViews{n.views}, Leases: apiLeases{n}, Company: n.roster, Mail: n.shell,
-		Completions: apiCompletions{n.views}, Host: n.host, Readiness: n, Events: apiEvents{n}, Operator: n.operator, Log: n.log,
+		Completions: apiCompletions{n.views}, Host: n.host, Readiness: n, Events: apiEvents{n}, Operator: n.operator, Tokens: n.tokens, Log: n.log,
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/graph"
 	"github.com/seat-tenure/tenure/metrics"
 	"github.com/seat-tenure/tenure/seat"
 	"github.com/seat-tenure/tenure/turn"
@@ -51,9 +52,10 @@ type node struct {
 	host     *seat.Host
 	watchdog *seat.Watchdog
 	operator *operator
-	pausing  sync.Mutex   // between a pause that comes and a seat that attaches
-	api      net.Listener // nil when the node has no role "api"
-	metrics  *metrics.Set // nil without it: nobody could ask for them
+	pausing  sync.Mutex    // between a pause that comes and a seat that attaches
+	api      net.Listener  // nil when the node has no role "api"
+	tokens   *graph.Tokens // that the API asks for; nil for none
+	metrics  *metrics.Set  // nil without it: nobody could ask for them
 	// stay, unless nil, returns when the log may go: the seats are given back by
 	// then, and everything else still serves.
 	stay func()
@@ -137,7 +139,7 @@ func (n *node) listen(ctx context.Context) error {
 	}
 	n.api = l
 	n.closers = append(n.closers, func() { _ = l.Close() })
-	return nil
+	return n.secure()
 }
 
 // plainNetError drops what net adds around the system's own words.
@@ -253,6 +255,9 @@ func (n *node) url() string {
 	host := n.api.Addr().String()
 	if strings.HasPrefix(host, "[::]:") {
 		host = "127.0.0.1" + strings.TrimPrefix(host, "[::]")
+	}
+	if _, is := n.api.(secured); is {
+		return "https://" + host
 	}
 	return "http://" + host
 }
