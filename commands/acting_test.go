@@ -17,7 +17,7 @@ func TestActing(t *testing.T) {
 		f := seattest.New(t, ttl)
 		a := boot(t, f, "a")
 		acting := commands.Acting(t.Context(), "carol", "maintenance")
-		node, err := a.Shell.Claim(t.Context(), events.NodeLease("a"), a.ask(), a.clock.UnseenFor)
+		node, err := a.Claim(t.Context(), events.NodeLease("a"), a.ask(), a.clock.UnseenFor)
 		if err != nil {
 			t.Fatal(err)
 		}
