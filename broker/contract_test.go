@@ -75,9 +75,9 @@ func TestContract(t *testing.T) {
 	run("R3", func(t *testing.T) func(*testing.T) fleet { return brokerFleet(natstest.R3(t), "R3") })
 }
 
-func runContract(t *testing.T, make func(t *testing.T) fleet) {
+func runContract(t *testing.T, found func(t *testing.T) fleet) {
 	for _, c := range contract {
-		t.Run(c.name, func(t *testing.T) { c.run(t, make(t)) })
+		t.Run(c.name, func(t *testing.T) { c.run(t, found(t)) })
 	}
 }
 

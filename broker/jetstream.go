@@ -59,7 +59,7 @@ func (s *jsStream) AppendBatch(ctx context.Context, ws []events.Write) (uint64, 
 		if err := s.js.conn.nc.PublishMsg(m); err != nil {
 			if err = sendError(err); isUnknown(err) {
 				// Whether this member got there does not matter: the commit did not.
-				err = fmt.Errorf("%w: %s", events.ErrUnavailable, err)
+				err = fmt.Errorf("%w: %v", events.ErrUnavailable, err) //nolint:errorlint // it must not be found as unknown
 			}
 			return 0, err
 		}

@@ -20,10 +20,10 @@ const lockHelperEnv = "BROKER_TEST_LOCK_DIR"
 
 func holdLock(dir string) int {
 	if _, err := broker.LockDir(context.Background(), dir, 0); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		return 1
 	}
-	fmt.Println("locked")
+	fmt.Fprintln(os.Stdout, "locked")
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 	return 0
 }

@@ -130,10 +130,10 @@ func unsettled(err error, unknown bool) error {
 	case unknown && errors.Is(err, events.ErrUnknown):
 		return err
 	case unknown:
-		return fmt.Errorf("%w: not settled in time: %s", events.ErrUnknown, err)
+		return fmt.Errorf("%w: not settled in time: %v", events.ErrUnknown, err) //nolint:errorlint // unknown, and nothing else
 	case errors.Is(err, events.ErrConflict), errors.Is(err, events.ErrExists):
 		// Refused, so nothing is stored, but what stands there could not be read.
-		return fmt.Errorf("%w: %s, and the log could not be read", events.ErrBusy, err)
+		return fmt.Errorf("%w: %v, and the log could not be read", events.ErrBusy, err) //nolint:errorlint // busy, and nothing else
 	}
 	return err
 }

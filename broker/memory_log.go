@@ -119,7 +119,7 @@ func (l *memoryLog) add(w events.Write) {
 			l.remove(seq)
 		}
 	}
-	h := events.Header(maps.Clone(w.Header))
+	h := maps.Clone(w.Header)
 	for key, values := range h {
 		h[key] = slices.Clone(values)
 	}

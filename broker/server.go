@@ -120,7 +120,7 @@ func (c ServerConfig) explain(err error) error {
 		addrs = append(addrs, c.Cluster.Listen)
 	}
 	return fmt.Errorf("the embedded broker cannot listen on %s: another process uses the port; stop it or choose another: %w",
-		strings.Trim(strings.Join(addrs, " and "), " and "), err)
+		strings.Join(slices.DeleteFunc(addrs, func(a string) bool { return a == "" }), " and "), err)
 }
 
 func (c ServerConfig) options() (*server.Options, error) {
@@ -153,8 +153,8 @@ func (c ServerConfig) options() (*server.Options, error) {
 			{Username: clientUser, Permissions: clientPermissions(c.Prefix)},
 		},
 	}
-	switch {
-	case c.Listen == "":
+	switch c.Listen {
+	case "":
 		// A server of a cluster starts its routes only behind a client listener, and
 		// without one never stops either: it gets one that only the node can use.
 		opts.Host, opts.Port = "127.0.0.1", server.RANDOM_PORT

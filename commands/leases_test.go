@@ -63,7 +63,7 @@ func TestClaimUnseenIsNotLapsed(t *testing.T) {
 		a.claim("dev")
 		a.fleet.Advance(time.Hour)
 		blind := func(uint64) (time.Duration, bool) { return time.Hour, false }
-		if _, err := b.Shell.Claim(t.Context(), events.SeatLease("dev"), b.ask(), blind); kind(err) != "held" {
+		if _, err := b.Claim(t.Context(), events.SeatLease("dev"), b.ask(), blind); kind(err) != "held" {
 			t.Errorf("a claim without a sample: got %v, want held", err)
 		}
 	})

@@ -56,7 +56,7 @@ func (p *process) connect(self events.Incarnation) {
 	conn := p.fleet.Conn.Peer()
 	p.conn = conn
 	p.Shell = commands.New(seattest.Log(broker.NewLog(conn, clock.FromTime)), p.fleet.Subjects, self)
-	p.cursors = p.Shell.Cursors(broker.NewMailboxes(conn))
+	p.cursors = p.Cursors(broker.NewMailboxes(conn))
 	p.t.Cleanup(conn.Faults.Settle)
 }
 
@@ -69,7 +69,7 @@ func (p *process) ask() commands.Claim {
 
 // try claims a seat.
 func (p *process) try(ctx context.Context, handle string) (commands.Tenure, error) {
-	return p.Shell.Claim(ctx, events.SeatLease(handle), p.ask(), p.clock.UnseenFor)
+	return p.Claim(ctx, events.SeatLease(handle), p.ask(), p.clock.UnseenFor)
 }
 
 // claim claims a seat that must be free.

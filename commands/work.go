@@ -54,7 +54,7 @@ func (s *Shell) Complete(ctx context.Context, t Tenure, c events.TurnCompleted) 
 	}
 	if len(ws) > 1 {
 		_, err := s.log.AppendBatch(ctx, events.StreamWork, ws)
-		if err == nil || !(recorded(err) || errors.Is(err, events.ErrBusy)) {
+		if err == nil || !recorded(err) && !errors.Is(err, events.ErrBusy) {
 			return err
 		}
 	}

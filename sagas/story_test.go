@@ -1,6 +1,7 @@
 package sagas_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -100,7 +101,7 @@ func (w *teller) play(t *testing.T, d *datadriven.TestData, out *strings.Builder
 		e := w.pick(t, d, h)
 		w.old = append(w.old, e)
 		wr, err := w.run(h, e)
-		if err == errNothing {
+		if errors.Is(err, errNothing) {
 			fmt.Fprintln(out, err)
 			return nil
 		}
@@ -117,7 +118,7 @@ func (w *teller) play(t *testing.T, d *datadriven.TestData, out *strings.Builder
 		d.ScanArgs(t, "effect", &i)
 		fmt.Fprintf(out, "%T\n", w.old[i])
 		wr, err := w.run(h, w.old[i])
-		if err == errNothing {
+		if errors.Is(err, errNothing) {
 			return nil
 		}
 		return w.send(wr, err)

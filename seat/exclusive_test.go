@@ -192,7 +192,7 @@ func TestExclusive(t *testing.T) {
 // disturb does one thing to one node.
 func disturb(t *rapid.T, f *seattest.Fleet, nodes []*seattest.Node, i int, start func(id string) *seattest.Node, uncounted bool) {
 	n := nodes[i]
-	any := seattest.Prefix + ".>"
+	every := seattest.Prefix + ".>"
 	times := rapid.IntRange(1, 4).Draw(t, "times")
 	switch rapid.IntRange(0, 10).Draw(t, "fault") {
 	case 0, 1:
@@ -202,13 +202,13 @@ func disturb(t *rapid.T, f *seattest.Fleet, nodes []*seattest.Node, i int, start
 	case 3:
 		n.Conn.Faults.Delay(time.Duration(rapid.IntRange(0, 900).Draw(t, "delay")) * time.Millisecond)
 	case 4:
-		n.Conn.Faults.DropAnswer(events.StreamFleet, any, times)
+		n.Conn.Faults.DropAnswer(events.StreamFleet, every, times)
 	case 5:
-		n.Conn.Faults.DropAnswer(events.StreamCursor, any, times)
+		n.Conn.Faults.DropAnswer(events.StreamCursor, every, times)
 	case 6:
-		n.Conn.Faults.DropWrite(events.StreamFleet, any, times)
+		n.Conn.Faults.DropWrite(events.StreamFleet, every, times)
 	case 7:
-		n.Conn.Faults.LandLate(events.StreamFleet, any, times, time.Duration(rapid.IntRange(1, 9000).Draw(t, "late"))*time.Millisecond)
+		n.Conn.Faults.LandLate(events.StreamFleet, every, times, time.Duration(rapid.IntRange(1, 9000).Draw(t, "late"))*time.Millisecond)
 	case 8:
 		n.Stop()
 		nodes[i] = start(n.ID)

@@ -131,9 +131,7 @@ func (k *keeper) start(path string, argv []string) error {
 		return err
 	}
 	k.program = pid
-	os.Stdin.Close()
-	os.Stdout.Close()
-	os.Stderr.Close()
+	_, _, _ = os.Stdin.Close(), os.Stdout.Close(), os.Stderr.Close()
 	return nil
 }
 
@@ -166,7 +164,7 @@ func (k *keeper) run(changed <-chan os.Signal, orders <-chan byte) int {
 			if !ok {
 				orders, k.killing = nil, true
 			} else if order == orderTerminate && k.program != 0 && graceOver == nil {
-				unix.Kill(-k.program, unix.SIGTERM)
+				_ = unix.Kill(-k.program, unix.SIGTERM)
 				graceOver = time.After(termGrace)
 			}
 		case <-graceOver:
@@ -221,7 +219,7 @@ func (k *keeper) reap() {
 func (k *keeper) kill() {
 	if k.program != 0 {
 		// The whole group at one instant: a fork bomb gets no turn in between.
-		unix.Kill(-k.program, unix.SIGKILL)
+		_ = unix.Kill(-k.program, unix.SIGKILL)
 	}
 	table, err := processTable()
 	if err != nil {

@@ -109,7 +109,7 @@ func openProcess(p process) (fd int, ok bool) {
 		return 0, false
 	}
 	if now, ok := readProcess(p.pid); !ok || now.start != p.start {
-		unix.Close(fd) // the pid is another's by now
+		_ = unix.Close(fd) // the pid is another's by now
 		return 0, false
 	}
 	return fd, true
@@ -140,7 +140,7 @@ func awaitEnd(ps []process, deadline time.Time) []process {
 		if !pollEnd(fd, deadline) {
 			left = append(left, p)
 		}
-		unix.Close(fd)
+		_ = unix.Close(fd)
 	}
 	return left
 }

@@ -172,7 +172,7 @@ func (c *child) launch() (err error) {
 
 func closeAll(files []*os.File) {
 	for _, f := range files {
-		f.Close() // a nil file, where a pipe could not be made, only says so
+		_ = f.Close() // a nil file, where a pipe could not be made, only says so
 	}
 }
 

@@ -33,7 +33,7 @@ func behave(how string, args []string) {
 
 var behaviours = map[string]func(p program, args []string){
 	"done":          func(p program, _ []string) { p.done(p.turn()) },
-	"say":           func(_ program, args []string) { fmt.Println(args[0]) },
+	"say":           func(_ program, args []string) { fmt.Fprintln(os.Stdout, args[0]) },
 	"exit":          exitWith,
 	"pause":         func(program, []string) { pause() },
 	"die":           func(program, []string) { unix.Kill(os.Getpid(), unix.SIGKILL); pause() },
@@ -42,7 +42,7 @@ var behaviours = map[string]func(p program, args []string){
 	"burst":         burstOfCalls,
 	"fenced":        watchFence,
 	"family":        family,
-	"orphan":        func(_ program, args []string) { fmt.Println(spawn(args[0], "pause")) },
+	"orphan":        func(_ program, args []string) { fmt.Fprintln(os.Stdout, spawn(args[0], "pause")) },
 	"linger":        func(p program, _ []string) { p.done("early"); pause() },
 	"crash-late":    func(p program, _ []string) { p.done("early"); os.Exit(7) },
 	"chatter":       chatter,
@@ -52,7 +52,7 @@ var behaviours = map[string]func(p program, args []string){
 	"heir":          func(p program, _ []string) { spawn("heir", "pause"); p.done("left one behind") },
 	"node":          node,
 	"ignore-stdin":  func(p program, _ []string) { os.Stdin.Close(); p.call("ignored", nil); p.done("fine") },
-	"marked-parent": func(program, []string) { fmt.Println(spawn("scrubbed", "pause")); pause() },
+	"marked-parent": func(program, []string) { fmt.Fprintln(os.Stdout, spawn("scrubbed", "pause")); pause() },
 }
 
 // program speaks the protocol from the other side.
@@ -118,7 +118,7 @@ func exitWith(_ program, args []string) {
 func longLine(_ program, args []string) {
 	size, _ := strconv.Atoi(args[0])
 	frame := len(`{"type":"done","reply":""}`)
-	fmt.Printf(`{"type":"done","reply":"%s"}`+"\n", strings.Repeat("x", size-frame))
+	fmt.Fprintf(os.Stdout, `{"type":"done","reply":"%s"}`+"\n", strings.Repeat("x", size-frame))
 	pause() // it does not help itself out of this by exiting
 }
 
@@ -259,7 +259,7 @@ func node(_ program, args []string) {
 type announce struct{}
 
 func (announce) Call(ctx context.Context, _, _ string, args json.RawMessage) (json.RawMessage, error) {
-	fmt.Println(string(args))
+	fmt.Fprintln(os.Stdout, string(args))
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

@@ -96,7 +96,7 @@ func freePorts(tb testing.TB, n int) []string {
 	tb.Helper()
 	addrs := make([]string, n)
 	for i := range addrs {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			tb.Fatal(err)
 		}
