@@ -266,17 +266,21 @@ func TestSuccessorRestartsWhatItFindsOpen(t *testing.T) {
 }
 
 // TestDetachLetsTheTurnFinish proves the two ways of letting go: a voluntary one
-// waits, within its bound, for the turn in flight and reads nothing more; a
-// fenced one abandons it and settles nothing (H4, H5).
+// waits, within its bound, for the turn in flight and reads nothing more, unless
+// it is told to hurry meanwhile; a fenced one abandons it and settles nothing
+// (H4, H5).
 func TestDetachLetsTheTurnFinish(t *testing.T) {
 	for name, c := range map[string]struct {
 		finish bool
 		takes  time.Duration
+		hurry  time.Duration // 0: never
+		within time.Duration
 		done   bool
 	}{
-		"voluntary":           {true, 20 * time.Second, true},
-		"voluntary, too slow": {true, 5 * time.Minute, false},
-		"fenced":              {false, 20 * time.Second, false},
+		"voluntary":           {true, 20 * time.Second, 0, 31 * time.Second, true},
+		"voluntary, too slow": {true, 5 * time.Minute, 0, 31 * time.Second, false},
+		"voluntary, hurried":  {true, 20 * time.Second, 2 * time.Second, 3 * time.Second, false},
+		"fenced":              {false, 20 * time.Second, 0, time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -290,11 +294,14 @@ func TestDetachLetsTheTurnFinish(t *testing.T) {
 				d := sit(t, f, a)
 				send(t, f, "e1", "e2")
 				<-started
+				if c.hurry > 0 {
+					time.AfterFunc(c.hurry, d.inboxes.Hurry)
+				}
 				start := time.Now()
 				if err := d.inboxes.Detach(t.Context(), "dev", c.finish); err != nil {
 					t.Fatal(err)
 				}
-				if took := time.Since(start); took > 31*time.Second {
+				if took := time.Since(start); took > c.within {
 					t.Errorf("detached after %v", took)
 				}
 				f.Advance(time.Minute)

@@ -32,11 +32,14 @@ type Inboxes struct {
 	mu     sync.Mutex // guards inbox
 	inbox  map[string]*inbox
 	looked chan struct{} // one slot: look for mail whose wake-up was lost
+
+	hurry   chan struct{} // closed by Hurry
+	hurried sync.Once
 }
 
 // NewInboxes returns the inboxes of a node, none attached yet.
 func NewInboxes(w *Worker, mail Mail, mark Mark, log *slog.Logger) *Inboxes {
-	return &Inboxes{worker: w, mail: mail, mark: mark, log: log, inbox: map[string]*inbox{}, looked: make(chan struct{}, 1)}
+	return &Inboxes{worker: w, mail: mail, mark: mark, log: log, inbox: map[string]*inbox{}, looked: make(chan struct{}, 1), hurry: make(chan struct{})}
 }
 
 // Attach starts reading the seat's inbox under the tenure that has its cursors.
@@ -77,10 +80,10 @@ func (x *Inboxes) Detach(ctx context.Context, handle string, finish bool) error 
 	}
 	if finish {
 		poke(b.quiesce)
-		b.await(ctx, finishFor)
+		b.await(ctx, finishFor, x.hurry)
 	}
 	b.end(errDetached)
-	if !b.await(ctx, abandonFor) {
+	if !b.await(ctx, abandonFor, nil) {
 		return fmt.Errorf("the turn in flight on %s has not ended %v after it was told to", handle, abandonFor)
 	}
 	b.unsubscribe()
@@ -95,14 +98,20 @@ func (x *Inboxes) Detach(ctx context.Context, handle string, finish bool) error 
 	return nil
 }
 
-// await waits until the loop has ended, that long at most.
-func (b *inbox) await(ctx context.Context, limit time.Duration) bool {
+// Hurry makes every Detach, also one at work, give turns no time to end: the node
+// is told to stop at once. It is not undone.
+func (x *Inboxes) Hurry() { x.hurried.Do(func() { close(x.hurry) }) }
+
+// await waits until the loop has ended, that long at most, or until enough is
+// closed.
+func (b *inbox) await(ctx context.Context, limit time.Duration, enough <-chan struct{}) bool {
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	select {
 	case <-b.done:
 		return true
 	case <-t.C:
+	case <-enough:
 	case <-ctx.Done():
 	}
 	select {

@@ -98,6 +98,7 @@ func hurryOnSignals(ctx context.Context, n *node, log *slog.Logger) (stop func()
 				log.Info("node_stopping", "do", "nothing: the seats are handed over; signal again to give them back at once")
 			case 2:
 				log.Warn("node_stopping_at_once", "do", "signal again to end without giving back; the seats lapse then")
+				n.inboxes.Hurry() // those that wait for a turn already
 				n.host.Hurry(ctx)
 			default:
 				log.Error("node_stopped_by_force")
