@@ -30,10 +30,10 @@ const (
 
 // fleetRun is `tenure dev --nodes N` at work.
 type fleetRun struct {
-	dir   string
-	nodes []*devNode
-	sup   *supervisor
-	force <-chan struct{} // closed at the second signal
+	dir     string
+	nodes   []*devNode
+	sup     *supervisor
+	signals <-chan os.Signal // the first one ends the command's context too
 }
 
 // devFleet is what a fleet is started with.
@@ -71,9 +71,10 @@ func runFleet(ctx context.Context, f devFleet, stdout, stderr io.Writer) error {
 	if err := writeFleet(f.dir, plan, nodes, f.doc); err != nil {
 		return err
 	}
-	force, forget := secondSignal()
-	defer forget()
-	r := &fleetRun{dir: f.dir, nodes: nodes, sup: newSupervisor(stderr), force: force}
+	signals := make(chan os.Signal, 3)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	r := &fleetRun{dir: f.dir, nodes: nodes, sup: newSupervisor(stderr), signals: signals}
 	defer r.sup.close()
 	if err := r.start(ctx); err != nil {
 		if ctx.Err() != nil { // told to stop while it was starting
@@ -84,30 +85,6 @@ func runFleet(ctx context.Context, f devFleet, stdout, stderr io.Writer) error {
 	}
 	fmt.Fprint(stdout, r.banner(f, acme))
 	return r.attend(ctx)
-}
-
-// secondSignal returns a channel that is closed at the second request to stop;
-// the first one ends the command's context.
-func secondSignal() (forced <-chan struct{}, forget func()) {
-	signals, closed, over := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	counted := make(chan struct{})
-	go func() {
-		defer close(counted)
-		for range 2 {
-			select {
-			case <-signals:
-			case <-over:
-				return
-			}
-		}
-		close(closed)
-	}()
-	return closed, func() {
-		signal.Stop(signals)
-		close(over)
-		<-counted
-	}
 }
 
 // What the supervisor reads in the nodes' logs.
@@ -216,13 +193,13 @@ func (r *fleetRun) attend(ctx context.Context) error {
 }
 
 func (r *fleetRun) stop() error {
-	r.sup.out.say("stopping: each node gives its seats back, turns in flight first; once more to kill them\n")
+	r.sup.out.say("stopping: each node gives its seats back, turns in flight first; a second signal does it at once, a third kills\n")
 	return r.end(0)
 }
 
 // end stops what runs. A node that has given its seats back goes on serving the
 // log until all others have: one server alone could not even record that it
-// gives a seat back. After limit, unless it is 0, or at the second signal all are
+// gives a seat back. After limit, unless it is 0, or at the third signal all are
 // killed.
 func (r *fleetRun) end(limit time.Duration) error {
 	var running []*child
@@ -231,7 +208,7 @@ func (r *fleetRun) end(limit time.Duration) error {
 			running = append(running, c)
 		}
 	}
-	if !r.sup.stop(r.force, limit) {
+	if !r.sup.stop(r.signals, limit) {
 		return errors.New("killed before every node had given its seats back; those are free after one lease TTL")
 	}
 	var failed error

@@ -237,7 +237,8 @@ func TestFleetLosesANode(t *testing.T) {
 // and what they did is there after a restart: told to stop, each gave its seats
 // back, so that nobody waits for a lease. Another number of nodes, or one, is
 // refused on their directory and changes nothing there. A turn in flight at the
-// end is waited for by all, also by nodes that are done; a second signal kills.
+// end is waited for by all, also by nodes that are done; a second signal gives its
+// seat back at once, a third kills what does not end.
 func TestFleetKeepsItsData(t *testing.T) {
 	t.Parallel()
 	agent, dir := agentDir(t), t.TempDir()
@@ -245,7 +246,8 @@ func TestFleetKeepsItsData(t *testing.T) {
 	p := startFleet(t, dir, 4, "--company", company)
 	p.url = nodeAddr(t, dir, 4)
 	p.await(fleetLimit, `msg=seat_attached .*seat=sink`)
-	p.must(nil, "send", "sink", "--id", "job-1", "--wait")
+	var first, again completionJSON
+	p.must(&first, "send", "sink", "--id", "job-1", "--wait", "-o", "json")
 	if text := read(t, filepath.Join(dir, "node-4", "node.yaml")); !strings.Contains(text, "type: external") {
 		t.Errorf("node-4 carries the log:\n%s", text)
 	}
@@ -276,27 +278,35 @@ func TestFleetKeepsItsData(t *testing.T) {
 	p = startFleet(t, dir, 4, "--company", company)
 	p.await(fleetLimit, `msg=seat_attached .*seat=worker`)
 	t.Logf("started again, seats are held after %v", time.Since(began))
-	var again completionJSON
 	p.must(&again, "send", "sink", "--id", "job-1", "--wait", "-o", "json")
-	if c := again.Completion; c == nil || c.Epoch != "1" {
-		t.Errorf("job-1 is known as %+v, want the completion of the first start, under epoch 1", c)
+	if first.Completion == nil || again.Completion == nil || *first.Completion != *again.Completion {
+		t.Errorf("job-1 is known as %+v, want the completion of the first start, %+v", again.Completion, first.Completion)
 	}
 	p.must(nil, "send", "worker", "--id", "job-2")
-	p.await(fleetLimit, `msg=turn_started .*event=job-2`)
-	nodes := []int{nodePID(t, dir, 1), nodePID(t, dir, 4)}
+	line := p.await(fleetLimit, `msg=turn_started .*event=job-2`)
 	p.signal(syscall.SIGTERM)
-	p.await(fleetLimit, `^stopping: `)
 	awaitCount(t, p, 3, `msg=node_seats_returned`)
-	if n := p.logs.count(`msg=node_stopped`); n != 0 {
+	if n := p.logs.count(`msg=node_stopped .*node=`); n != 0 {
 		t.Errorf("%d nodes took the log away from one that still works", n)
 	}
+	stuck := 4
+	if strings.HasPrefix(line, "node-4 ") {
+		stuck = 1
+	}
+	frozen := nodePID(t, dir, stuck) // it cannot end any more
+	if err := unix.PidfdSendSignal(frozen, unix.SIGSTOP, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	hurried := time.Now()
+	p.signal(syscall.SIGTERM)
+	awaitCount(t, p, 4, `msg=node_seats_returned`)
+	t.Logf("hurried, the seat of a turn in flight is given back after %v", time.Since(hurried))
+	awaitCount(t, p, 3, `msg=node_stopped .*node=`)
 	p.signal(syscall.SIGTERM)
 	<-p.done
-	for _, pidfd := range nodes {
-		awaitEnd(t, pidfd, time.Second)
-	}
+	awaitEnd(t, frozen, time.Second)
 	if code := p.cmd.ProcessState.ExitCode(); code != exitFailed {
-		t.Errorf("killed by a second signal, the fleet ended with %d, want %d", code, exitFailed)
+		t.Errorf("killed by a third signal, the fleet ended with %d, want %d", code, exitFailed)
 	}
 }
 
@@ -316,7 +326,8 @@ func tree(t *testing.T, dir string) (files []string) {
 }
 
 // TestFleetBadStarts: a node that cannot start ends the whole fleet with its exit
-// code and its last words; a fleet is not started on a single node's directory.
+// code and its last words; one told to stop while it starts has not failed; none is
+// started on a single node's directory.
 func TestFleetBadStarts(t *testing.T) {
 	t.Parallel()
 	busy, port := busyPort(t)
@@ -327,6 +338,14 @@ func TestFleetBadStarts(t *testing.T) {
 	if code := p.cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(text, "node-2 did not start") ||
 		!strings.Contains(text, "\n  tenure: api.listen "+busy+": address already in use") {
 		t.Errorf("got code %d and\n%s", code, text)
+	}
+
+	p = launch(t, "dev", "--nodes", "3", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0")
+	for i := 1; i <= 3; i++ {
+		p.await(fleetLimit, fmt.Sprintf(`^node-%d \| .*msg=broker_cluster_joining`, i))
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("told to stop while it was starting, the fleet ended with %d", code)
 	}
 
 	single := t.TempDir()

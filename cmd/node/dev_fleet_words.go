@@ -48,7 +48,7 @@ Then kill a node, and see the others take its seats once its leases lapse:
   kill -9 $(cat %[4]s)
 
 The log stands while two of %[5]s do. A killed node stays down; how to bring it
-back is said here. Ctrl-C gives the seats back and stops all; once more kills.
+back is said here. Ctrl-C gives the seats back and stops all.
 
 `, kept, tenure, seat, shellQuote(filepath.Join(r.nodes[1].dir, "pid")), strings.Join(carriers, ", "))
 	return b.String()

@@ -123,39 +123,57 @@ func (s *supervisor) close() {
 	runtime.UnlockOSThread()
 }
 
-// stop asks all to end and waits until they have: none before all are quiet.
-// Once force is closed, or limit is over unless it is 0, they are killed. It
-// reports whether all ended by themselves.
-func (s *supervisor) stop(force <-chan struct{}, limit time.Duration) bool {
+// stop asks all to end and waits until they have: none before all are quiet. Of
+// the signals, the first is why; at the second all are asked again, which is to
+// hurry them, and at the third, or when limit is over unless it is 0, they are
+// killed. It reports whether all ended by themselves.
+func (s *supervisor) stop(signals <-chan os.Signal, limit time.Duration) bool {
 	var over <-chan time.Time
 	if limit > 0 {
 		over = time.After(limit)
 	}
-	for _, c := range s.children {
-		c.signal(syscall.SIGTERM)
-	}
-	for _, letGo := range []bool{false, true} {
-		for _, c := range s.children {
-			quiet := c.quiet
-			if letGo {
-				quiet = nil
-			}
+	s.ask()
+	signalled := 0
+	await := func(c *child, quiet <-chan struct{}) bool {
+		for {
 			select {
 			case <-c.done:
-				continue
+				return true
 			case <-quiet:
-				continue
-			case <-force:
+				return true
 			case <-over:
+				return false
+			case <-signals:
+				if signalled++; signalled == 2 {
+					s.ask()
+				} else if signalled > 2 {
+					return false
+				}
 			}
+		}
+	}
+	for _, c := range s.children {
+		if !await(c, c.quiet) {
 			kill(s.children)
 			return false
 		}
-		for _, c := range s.children {
-			_ = c.hold.Close()
+	}
+	for _, c := range s.children {
+		_ = c.hold.Close() // it fails where the process has ended
+	}
+	for _, c := range s.children {
+		if !await(c, nil) {
+			kill(s.children)
+			return false
 		}
 	}
 	return true
+}
+
+func (s *supervisor) ask() {
+	for _, c := range s.children {
+		c.signal(syscall.SIGTERM)
+	}
 }
 
 // kill ends these at once and waits for it.
