@@ -56,7 +56,7 @@ None is left out: when the connection breaks it goes on where it was.
 Text has the position, when the broker stored it, the type, what it is about, and
 what it says. -o jsonl has each event whole, as exports have it.`,
 		Example: `  tenure event tail
-  tenure event tail --after 0 --seat dev
+  tenure event tail --after 0 --seat writer
   tenure event tail --type seat-claimed,seat-released -o jsonl
   tenure event tail --stream WORK`,
 		Args: noArgs,

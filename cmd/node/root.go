@@ -70,7 +70,7 @@ handed back, 4 waited and it did not come, 75 stalled (restart the node),
 78 bad configuration (a restart changes nothing).`
 
 const rootExample = `  tenure dev
-  tenure send dev --data '{"text":"hello"}' --wait
+  tenure send writer --data '{"text":"hello"}' --wait
   tenure fleet
   tenure event tail`
 

@@ -59,7 +59,7 @@ func (r *roster) Agent(handle string) (turn.Agent, error) {
 	}
 	a := turn.Agent{ID: company.AgentID(c.Name, handle)}
 	if e := role.Runner.Exec; len(e.Program) > 0 {
-		a.Runner = turn.Exec{Program: e.Program, Timeout: e.Timeout, Log: r.log.With("seat", handle), Mark: r.mark}
+		a.Runner = turn.Exec{Program: e.Program, Timeout: e.Timeout, Log: r.log, Mark: r.mark}
 	} else {
 		a.Runner = turn.Echo{}
 	}

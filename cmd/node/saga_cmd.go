@@ -77,7 +77,7 @@ func (c *cli) sagaListCommand() *cobra.Command {
 		Short: "the newest sagas, or those that go on",
 		Long: `Lists handoffs, newest first: those that go on, and of each seat the last that
 ended. DARK is for how long nobody served the seat, by the log's own clock.`,
-		Example: "  tenure saga ls\n  tenure saga ls --open\n  tenure saga ls --seat dev -o json | jq '.sagas[].darkFor'",
+		Example: "  tenure saga ls\n  tenure saga ls --open\n  tenure saga ls --seat writer -o json | jq '.sagas[].darkFor'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 || limit > seatPage {

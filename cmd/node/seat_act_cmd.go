@@ -28,7 +28,7 @@ func (c *cli) seatReleaseCommand() *cobra.Command {
 	return c.seatCommandOf("release", "make the holder give a seat back",
 		`Makes the node that holds a seat give it back, the turn in flight first. Whichever
 node has room for it takes it then, the same one too; to choose the node, move it.`,
-		"  tenure seat release dev --reason 'start it afresh'\n  tenure seat release dev --dry-run",
+		"  tenure seat release writer --reason 'start it afresh'\n  tenure seat release writer --dry-run",
 		func(v *seatVerb) error {
 			v.call = "releaseSeat(handle: $handle, reason: $reason)"
 			v.would = func(p seatPlan) (string, error) { return p.held("release it from %s (epoch %s)") }
@@ -42,7 +42,7 @@ func (c *cli) seatFenceCommand() *cobra.Command {
 The holder stops at its next renewal, without giving anything back; a successor
 claims once the time that the holder had bought is over. For a holder that is well,
 release or move is faster and gentler.`,
-		"  tenure seat fence dev --reason 'its node does not answer and does not die'",
+		"  tenure seat fence writer --reason 'its node does not answer and does not die'",
 		func(v *seatVerb) error {
 			v.call = "fenceSeat(handle: $handle, reason: $reason)"
 			v.would = func(p seatPlan) (string, error) {
@@ -58,7 +58,7 @@ func (c *cli) seatPauseCommand() *cobra.Command {
 		`Makes a seat start no turn, wherever it runs and wherever it moves, until it is
 resumed. Its mail is kept. The turn in flight goes on, unless --stop-turn stops it
 at its next call; what that one was about is recorded and not run again.`,
-		"  tenure seat pause dev --reason 'answers too fast'\n  tenure seat pause dev --stop-turn --reason 'runs in circles'",
+		"  tenure seat pause writer --reason 'answers too fast'\n  tenure seat pause writer --stop-turn --reason 'runs in circles'",
 		func(v *seatVerb) error {
 			v.signature = ", $stopTurn: Boolean"
 			v.call = "pauseSeat(handle: $handle, stopTurn: $stopTurn, reason: $reason)"
@@ -77,7 +77,7 @@ at its next call; what that one was about is recorded and not run again.`,
 
 func (c *cli) seatResumeCommand() *cobra.Command {
 	return c.seatCommandOf("resume", "end a pause", "Ends a pause: the mail that was held is run.",
-		"  tenure seat resume dev --reason 'looked into'",
+		"  tenure seat resume writer --reason 'looked into'",
 		func(v *seatVerb) error {
 			v.call = "resumeSeat(handle: $handle, reason: $reason)"
 			v.would = func(p seatPlan) (string, error) {
@@ -101,8 +101,8 @@ placement and have room for it: over its share it would give the seat back.
 
 With --wait the command ends when the seat is served there: exit code 0, 1 when the
 handoff came to nothing, 4 when the time was up.`,
-		`  tenure seat move dev --to node-2 --reason 'closer to its data' --wait
-  tenure seat move dev --to node-2 --dry-run`,
+		`  tenure seat move writer --to node-2 --reason 'closer to its data' --wait
+  tenure seat move writer --to node-2 --dry-run`,
 		func(v *seatVerb) error {
 			if err := validName(to); err != nil {
 				return usagef("--to: %w", err)

@@ -13,7 +13,7 @@ func (c *cli) seatCommand() *cobra.Command {
 		Short: "seats of the company: who holds them, and who is to",
 		Long: `A seat is a role of the company with a mailbox. At any moment one node holds it
 or none does; each holding is a tenure, numbered by its epoch.`,
-		Example: "  tenure seat ls --state UNOWNED\n  tenure seat show dev\n  tenure seat move dev --to node-2 --reason 'closer to its data' --wait",
+		Example: "  tenure seat ls --state UNOWNED\n  tenure seat show writer\n  tenure seat move writer --to node-2 --reason 'closer to its data' --wait",
 	}, c.seatListCommand(), c.seatShowCommand(), c.seatExplainCommand(), c.seatMoveCommand(), c.seatReleaseCommand(),
 		c.seatFenceCommand(), c.seatPauseCommand(), c.seatResumeCommand())
 }

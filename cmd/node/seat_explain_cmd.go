@@ -39,7 +39,7 @@ back); leaving (its holder is cordoned, draining or withdrawn); misplaced (its
 holder does not match its placement); waiting (its holder is gone, its lease not
 yet over); unproven (its teardown keeps failing); free; unplaceable (no node may
 run it); removed (the company has no such seat); unknown.`,
-		Example: "  tenure seat explain dev\n  tenure seat explain dev --without node-1,node-2",
+		Example: "  tenure seat explain writer\n  tenure seat explain writer --without node-1,node-2",
 		Args:    oneHandle,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range append([]string{args[0]}, without...) {

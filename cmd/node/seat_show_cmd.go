@@ -29,7 +29,7 @@ func (c *cli) seatShowCommand() *cobra.Command {
 		Long: fmt.Sprintf(`Shows who holds a seat, under which epoch and until when without a renewal, and
 its last %d tenures with how each ended. LAPSED is the end of a tenure whose
 holder stopped renewing: it ended with the claim that took over.`, recentTenures),
-		Example: "  tenure seat show dev\n  tenure seat show dev -o json | jq -r .seat.epoch",
+		Example: "  tenure seat show writer\n  tenure seat show writer -o json | jq -r .seat.epoch",
 		Args:    oneHandle,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := c.client(cmd)

@@ -49,10 +49,10 @@ With --wait the command ends when the turn has completed and prints the
 completion: exit code 0 when the turn is done, 1 when it failed, 4 when the time
 was up. The mail stays sent. Only mail of the types task_assigned,
 external_notification, a2a_request and a2a_message runs a turn.`,
-		Example: `  tenure send dev --data '{"text":"write the release notes"}'
-  tenure send dev --data @task.json --wait
-  echo '{"text":"hello"}' | tenure send dev --data - --wait=5m -o json
-  tenure send dev --data @task.json --id order-4711 --conversation acme-launch`,
+		Example: `  tenure send writer --data '{"text":"write the release notes"}'
+  tenure send writer --data @task.json --wait
+  echo '{"text":"hello"}' | tenure send writer --data - --wait=5m -o json
+  tenure send writer --data @task.json --id order-4711 --conversation acme-launch`,
 		Args: oneHandle,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.send(cmd, args[0], f) },
 	}
