@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // agentCode is the program that test seats run, when the binary was started as
@@ -16,6 +18,7 @@ import (
 //
 //	gate   waits for the test between start and done
 //	calls  sends mail, waits for the test, sends again, done
+//	busy   makes calls until one is refused; under a later epoch than 1, done
 func agentCode() (code int, is bool) {
 	if len(os.Args) != 4 || os.Args[1] != "test-agent" {
 		return 0, false
@@ -40,10 +43,17 @@ func runAgent(behaviour, dir string) int {
 		return 1
 	}
 	note(dir, "%s started epoch %d attempt %d event %s", turn.Seat, turn.Epoch, turn.Attempt, turn.Events[0].ID)
-	if behaviour == "calls" {
+	if behaviour == "busy" {
+		if turn.Epoch == 1 {
+			return beBusy(in, dir, turn)
+		}
+		behaviour = ""
+	} else if behaviour == "calls" {
 		call(in, dir, turn, 1)
 	}
-	passGate(dir, turn.Epoch)
+	if behaviour != "" {
+		passGate(dir, turn.Epoch)
+	}
 	if behaviour == "calls" {
 		call(in, dir, turn, 2)
 	}
@@ -60,6 +70,20 @@ func call(in *bufio.Reader, dir string, turn agentTurn, n int) {
 		line = err.Error()
 	}
 	note(dir, "%s call %d epoch %d answer %q", turn.Seat, n, turn.Epoch, line)
+}
+
+// beBusy asks for a seat's status again and again, and notes each call that was
+// let through and when, until one is refused.
+func beBusy(in *bufio.Reader, dir string, turn agentTurn) int {
+	for n := 1; ; n++ {
+		fmt.Printf(`{"type":"call","id":"%d","tool":"seat_status","args":{"seat":"sink"}}`+"\n", n)
+		line, err := in.ReadString('\n')
+		if err != nil || !strings.Contains(line, `"ok":true`) {
+			return 1
+		}
+		note(dir, "%s called epoch %d at %d", turn.Seat, turn.Epoch, time.Now().UnixNano())
+		<-time.After(5 * time.Millisecond)
+	}
 }
 
 // note appends one line, whole, to the file that the test reads.

@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seat-tenure/tenure/broker"
+	"github.com/seat-tenure/tenure/clock"
+	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
 )
 
@@ -209,9 +212,14 @@ func audited(tb testing.TB, url string) {
 	}
 }
 
-// post sends mail to the seat as a client of the node's would.
-func (h *hosted) post(ctx context.Context, handle, id string) error {
-	_, err := h.shell.Send(ctx, events.Mail{
+// outsider writes as somebody who is no node.
+func outsider(store broker.Store) *commands.Shell {
+	return commands.New(shellLog{broker.NewLog(store, clock.System)}, store.Subjects(), "op:00000000")
+}
+
+// post sends mail to the seat.
+func post(ctx context.Context, shell *commands.Shell, handle, id string) error {
+	_, err := shell.Send(ctx, events.Mail{
 		Handle: handle, Mailbox: events.Inbox, ID: id, Type: events.TaskAssigned, Time: time.Now().UTC(), Data: []byte(`{}`),
 	})
 	return err
@@ -241,7 +249,7 @@ func (h *hosted) flow(tb testing.TB, n int, every time.Duration) *mailFlow {
 			}
 			id, handle := fmt.Sprintf("m-%05d", i), seatName(i%n)
 			began := time.Now()
-			if err := h.post(context.WithoutCancel(ctx), handle, id); err != nil {
+			if err := post(context.WithoutCancel(ctx), h.shell, handle, id); err != nil {
 				tb.Errorf("post %s: %v", id, err)
 				return
 			}

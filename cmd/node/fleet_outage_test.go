@@ -8,7 +8,6 @@ import (
 
 	"github.com/seat-tenure/tenure/broker"
 	"github.com/seat-tenure/tenure/broker/natstest"
-	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/projections"
@@ -116,7 +115,7 @@ func TestCase33BrokerRestarts(t *testing.T) {
 	}
 	eventually(t, time.Minute, "all seats are held", func() bool { return admitting(nodes) == 4 })
 	store := brokers.Store(0)
-	op := commands.New(shellLog{broker.NewLog(store, clock.System)}, store.Subjects(), "op:00000000")
+	op := outsider(store)
 	never := func(uint64) (time.Duration, bool) { return 0, false }
 	cfg := broker.Config{Prefix: natstest.Prefix}
 	var worst time.Duration
