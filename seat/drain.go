@@ -25,10 +25,23 @@ func (h *Host) Cordon(ctx context.Context, on bool) error {
 // room for it. It returns when the last teardown is proven and the last lease
 // given back, or with the cause of ctx; the node stays up, and cordoned.
 func (h *Host) Drain(ctx context.Context, by string, progress Progress) error {
+	h.setEmptying(true)
 	if err := h.Cordon(ctx, true); err != nil {
 		h.log.Warn(logReportFailed, "what", "cordon", keyErr, err)
 	}
-	return h.empty(ctx, by, progress)
+	err := h.empty(ctx, by, progress)
+	h.setEmptying(false)
+	told := context.WithoutCancel(ctx)
+	if failed := h.reportPresence(told); failed != nil {
+		h.log.Warn(logReportFailed, "what", "drained", keyErr, failed)
+	}
+	return err
+}
+
+func (h *Host) setEmptying(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.emptying = on
 }
 
 // Hurry gives every seat back at once: turns in flight are abandoned, and what

@@ -101,6 +101,7 @@ type Host struct {
 	proved   clock.Instant // of presence, as holding.good
 	clash    events.Incarnation
 	draining bool
+	emptying bool // an operator's drain is under way
 	cordoned bool // an operator's: claims nothing, keeps what it holds
 	lastPass Pass
 	seen     map[events.Incarnation]uint64 // newest event of each presence, as the last pass read it

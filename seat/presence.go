@@ -66,7 +66,7 @@ func (h *Host) facts() events.NodeFacts {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.cfg.Facts
-	f.Draining, f.Cordoned = h.draining, h.cordoned
+	f.Draining, f.Cordoned = h.draining || h.emptying, h.cordoned
 	return f
 }
 
