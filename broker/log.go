@@ -23,19 +23,6 @@ const (
 	settleWalk = 1000
 )
 
-// Receipt says where a write stands and what its acknowledgement proves.
-type Receipt struct {
-	// Seq is the sequence of the write, of a batch's last one.
-	Seq uint64
-	// Sent was read before the first send: time proven by this write counts from
-	// there, however often it was repeated (design §10, schedule 14).
-	Sent clock.Instant
-	// FirstHand: the broker acknowledged it directly, and no send of it was ever
-	// of unknown outcome. Only that admits a turn (design §4): what was found by
-	// reading may have been overtaken before it was found.
-	FirstHand bool
-}
-
 // Log writes to a store and settles unknown outcomes.
 //
 // A write of which the outcome is not known is repeated until it succeeds or
@@ -48,16 +35,19 @@ type Receipt struct {
 //
 // Unconditional writes are repeated only where the broker itself knows a repeat:
 // by Nats-Msg-Id, or in a write-once stream.
-type Log struct {
-	store Store
-	now   clock.Source
+//
+// Log reads no clock: whoever counts time from a write that is repeated here
+// reads its own before it calls (design §10, schedule 14).
+type Log struct{ store Store }
+
+// NewLog returns a Log on store.
+func NewLog(store Store, _ clock.Source) *Log { return &Log{store} }
+
+// Last asks the stream's leader for the newest message under filter, which may
+// be a wildcard; events.ErrNotFound when there is none.
+func (l *Log) Last(ctx context.Context, st events.Stream, filter string) (events.Message, error) {
+	return l.store.Stream(st).Last(ctx, filter)
 }
-
-// NewLog returns a Log on store that reads time from now.
-func NewLog(store Store, now clock.Source) *Log { return &Log{store: store, now: now} }
-
-// Store returns what the log writes to.
-func (l *Log) Store() Store { return l.store }
 
 // Append stores w. The error is a *events.ConflictError (w does not stand),
 // ErrExists (its write-once subject has another message), a *RefusedError,
@@ -66,7 +56,7 @@ func (l *Log) Store() Store { return l.store }
 //
 // On a stream that keeps one message per subject, a conflict after an unknown
 // outcome says that w does not stand now: it may have stood and been replaced.
-func (l *Log) Append(ctx context.Context, st events.Stream, w events.Write) (Receipt, error) {
+func (l *Log) Append(ctx context.Context, st events.Stream, w events.Write) (events.Receipt, error) {
 	s := l.store.Stream(st)
 	return l.settle(ctx, st, []events.Write{w}, func(ctx context.Context) (uint64, error) { return s.Append(ctx, w) })
 }
@@ -74,52 +64,52 @@ func (l *Log) Append(ctx context.Context, st events.Stream, w events.Write) (Rec
 // AppendBatch stores all of ws or none. Errors as Append; a conflict or
 // ErrExists does not say which member met it, and after ErrBusy the caller may
 // fall back to single writes where it does not need all or none.
-func (l *Log) AppendBatch(ctx context.Context, st events.Stream, ws []events.Write) (Receipt, error) {
+func (l *Log) AppendBatch(ctx context.Context, st events.Stream, ws []events.Write) (events.Receipt, error) {
 	s := l.store.Stream(st)
 	return l.settle(ctx, st, ws, func(ctx context.Context) (uint64, error) { return s.AppendBatch(ctx, ws) })
 }
 
-func (l *Log) settle(ctx context.Context, st events.Stream, ws []events.Write, send func(context.Context) (uint64, error)) (Receipt, error) {
+func (l *Log) settle(ctx context.Context, st events.Stream, ws []events.Write, send func(context.Context) (uint64, error)) (events.Receipt, error) {
 	p, err := proofOf(st, ws)
 	if err != nil {
-		return Receipt{}, err
+		return events.Receipt{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
-	s, sent, unknown := l.store.Stream(st), l.now(), false
+	s, unknown := l.store.Stream(st), false
 	for pause := settlePauseMin; ; pause = min(2*pause, settlePauseMax) {
 		seq, err := send(ctx)
 		switch {
 		case err == nil:
-			return Receipt{Seq: seq, Sent: sent, FirstHand: !unknown}, nil
+			return events.Receipt{Seq: seq, FirstHand: !unknown}, nil
 		case isUnknown(err):
 			unknown = true
 			if p.kind == proofNone {
-				return Receipt{}, err
+				return events.Receipt{}, err
 			}
 		case errors.Is(err, events.ErrConflict), errors.Is(err, events.ErrExists):
 			seq, verdict := p.verdict(ctx, s, err, unknown)
 			if verdict == nil {
-				return Receipt{Seq: seq, Sent: sent}, nil
+				return events.Receipt{Seq: seq}, nil
 			}
 			if !errors.Is(verdict, errUndecided) {
-				return Receipt{}, verdict
+				return events.Receipt{}, verdict
 			}
 		case errors.Is(err, events.ErrBusy), errors.Is(err, events.ErrUnavailable):
 			// This attempt stored nothing.
 		case unknown:
-			return Receipt{}, fmt.Errorf("%w: a repeat was refused: %w", events.ErrUnknown, err)
+			return events.Receipt{}, fmt.Errorf("%w: a repeat was refused: %w", events.ErrUnknown, err)
 		default:
-			return Receipt{}, err
+			return events.Receipt{}, err
 		}
 		if unknown && p.kind == proofBeside {
 			// A repeat could store a second copy, so look for the first one before.
 			if seq, err := p.walk(ctx, s); err == nil {
-				return Receipt{Seq: seq, Sent: sent}, nil
+				return events.Receipt{Seq: seq}, nil
 			}
 		}
 		if !wait(ctx, pause) {
-			return Receipt{}, unsettled(err, unknown)
+			return events.Receipt{}, unsettled(err, unknown)
 		}
 	}
 }

@@ -179,41 +179,6 @@ func TestSchedule13AttemptRepeatedAfterTakeover(t *testing.T) {
 	})
 }
 
-// Schedule 14: a renew stored at its first send and repeated until 15 s later
-// proves time from the first send only.
-func TestSchedule14ReceiptCountsFromFirstSend(t *testing.T) {
-	bubble(t, func(t *testing.T, a, _ node) {
-		first, err := a.log.Append(t.Context(), events.StreamFleet, claim("a", 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.Faults.Delay(5 * time.Second)
-		a.Faults.DropAnswer(events.StreamFleet, anything, 4)
-		start := clock.FromTime()
-		renew := write(grammar.Renewal(ada), "a", grammar.FamilyCheck(ada, first.Seq))
-		r, err := a.log.Append(t.Context(), events.StreamFleet, renew)
-		if took := clock.TakerElapsed(start, clock.FromTime()); took < 10*time.Second {
-			t.Errorf("settled after %v: the test proves nothing", took)
-		}
-		// Whether it was settled or given up, the receipt cannot prove more.
-		if err == nil && (r.Sent != start || r.FirstHand) || err != nil && !errors.Is(err, events.ErrUnknown) {
-			t.Errorf("got %+v, %v, want a receipt from %v", r, err, start)
-		}
-		a.Faults.Delay(0)
-		each := a.log.AppendEach(t.Context(), events.StreamFleet, []events.Write{write(grammar.Renewal(ada), "a", grammar.FamilyCheck(ada, 2))})
-		if each[0].Err != nil {
-			t.Fatal(each[0].Err)
-		}
-		a.Faults.DropAnswer(events.StreamFleet, anything, 1)
-		a.Faults.Delay(7 * time.Second)
-		start = clock.FromTime()
-		each = a.log.AppendEach(t.Context(), events.StreamFleet, []events.Write{write(grammar.Renewal(ada), "a", grammar.FamilyCheck(ada, 3))})
-		if took := clock.TakerElapsed(start, clock.FromTime()); each[0].Err != nil || each[0].Sent != start || took < 14*time.Second {
-			t.Errorf("got %+v after %v, want a result from %v", each[0], took, start)
-		}
-	})
-}
-
 // A batch of unknown outcome stands whole or not at all; the receipt names its
 // last member's sequence also when only the first was recognised.
 func TestBatchAnswerLost(t *testing.T) {

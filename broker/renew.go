@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/events"
 )
 
@@ -22,22 +21,15 @@ const (
 	maxBatchBusy = 3
 )
 
-// Result is what became of one member of AppendEach.
-type Result struct {
-	Seq  uint64
-	Sent clock.Instant // before the first send of this member
-	Err  error         // nil, or one of the errors of Append
-}
-
 // AppendEach stores as many of ws as meet their checks, in atomic batches of at
 // most MaxRenew: the renewals of a node's leases. Each member needs a check
 // that covers its own subject, other than every other member's. A batch that is
 // refused names the sequence that stands in its way: that member is dropped
-// with ErrConflict and the rest sent again.
-func (l *Log) AppendEach(ctx context.Context, st events.Stream, ws []events.Write) []Result {
+// with ErrConflict and the rest sent again. Errors of members as of Append.
+func (l *Log) AppendEach(ctx context.Context, st events.Stream, ws []events.Write) []events.Result {
 	ctx, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
-	results := make([]Result, len(ws))
+	results := make([]events.Result, len(ws))
 	for from := 0; from < len(ws); from += MaxRenew {
 		to := min(from+MaxRenew, len(ws))
 		r := &renewal{log: l, stream: l.store.Stream(st), name: st, ws: ws[from:to], results: results[from:to]}
@@ -52,7 +44,7 @@ type renewal struct {
 	stream  Stream
 	name    events.Stream
 	ws      []events.Write
-	results []Result
+	results []events.Result
 
 	left     []int // members still to be stored
 	unknown  bool  // a send of those left may have landed
@@ -95,11 +87,9 @@ func (r *renewal) run(ctx context.Context) {
 	}
 }
 
-// start refuses members that could not be recognised and reads the clock.
+// start refuses members that could not be recognised.
 func (r *renewal) start() bool {
-	sent := r.log.now()
 	for i, w := range r.ws {
-		r.results[i].Sent = sent
 		p, err := proofOf(r.name, r.ws[i:i+1])
 		if err == nil && p.kind != proofNext {
 			err = refuse("the write to %s has no check that covers it", w.Subject)

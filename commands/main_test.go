@@ -55,7 +55,7 @@ func boot(t seattest.TB, f *seattest.Fleet, id string) *process {
 func (p *process) connect(self events.Incarnation) {
 	conn := p.fleet.Conn.Peer()
 	p.conn = conn
-	p.Shell = commands.New(seattest.Log(broker.NewLog(conn, clock.FromTime)), p.fleet.Subjects, self)
+	p.Shell = commands.New(seattest.NewLog(conn), p.fleet.Subjects, self)
 	p.cursors = p.Cursors(broker.NewMailboxes(conn))
 	p.t.Cleanup(conn.Faults.Settle)
 }

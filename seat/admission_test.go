@@ -274,7 +274,7 @@ func TestSchedule5UncountedPause(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Its shell as it was: nothing of the pause is known to it.
-		shell := commands.New(seattest.Log(broker.NewLog(zombie.Conn, zombie.Clock.Now)), f.Subjects, zombie.Self)
+		shell := commands.New(seattest.NewLog(zombie.Conn), f.Subjects, zombie.Self)
 		cursors := shell.Cursors(broker.NewMailboxes(zombie.Conn))
 		if err := cursors.Attempt(t.Context(), m, events.Inbox, []uint64{seq}); err == nil {
 			t.Error("the zombie started a turn")

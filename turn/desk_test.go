@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/seat-tenure/tenure/broker"
-	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/seat/seattest"
@@ -142,7 +141,7 @@ func fleetOf(t *testing.T) *seattest.Fleet {
 func sit(t *testing.T, f *seattest.Fleet, a *agent, changes ...func(*turn.Worker)) *desk {
 	t.Helper()
 	d := &desk{t: t, f: f, conn: f.Conn.Peer(), log: &seattest.Records{}, agent: a}
-	d.shell = commands.New(seattest.Log(broker.NewLog(d.conn, clock.FromTime)), f.Subjects, f.Boot("n"))
+	d.shell = commands.New(seattest.NewLog(d.conn), f.Subjects, f.Boot("n"))
 	mail := broker.NewMailboxes(d.conn)
 	d.cursors = d.shell.Cursors(mail)
 	log := d.log.Logger()

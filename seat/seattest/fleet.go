@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seat-tenure/tenure/broker"
-	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
 )
@@ -52,7 +51,7 @@ func New(tb TB, ttl time.Duration) *Fleet {
 	if _, err := (broker.Marks{Store: conn, Source: "op:00000000"}).Mark(tb.Context()); err != nil {
 		tb.Fatalf("mark the streams: %v", err)
 	}
-	f.Op = commands.New(Log(broker.NewLog(conn, clock.FromTime)), f.Subjects, "op:00000000")
+	f.Op = commands.New(NewLog(conn), f.Subjects, "op:00000000")
 	return f
 }
 

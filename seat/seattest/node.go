@@ -73,7 +73,7 @@ func (f *Fleet) Start(cfg Config) *Node {
 	if cfg.Store != nil {
 		n.Store = cfg.Store(n.Conn)
 	}
-	n.Shell = commands.New(Log(broker.NewLog(n.Store, n.Clock.Now)), f.Subjects, n.Self)
+	n.Shell = commands.New(NewLog(n.Store), f.Subjects, n.Self)
 	n.Cursors = n.Shell.Cursors(broker.NewMailboxes(n.Store))
 	n.logClock = broker.NewLogClock(n.Store.Stream(events.StreamFleet), n.Clock.Now, f.TTL)
 	n.Host = f.host(n, cfg)
