@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seat-tenure/tenure/clock"
+	"github.com/seat-tenure/tenure/events"
 )
 
 // Limits of a log clock.
@@ -95,17 +96,11 @@ func (c *LogClock) UnseenFor(seq uint64) (time.Duration, bool) {
 	return c.unseenFor(seq, now)
 }
 
-// Lapsed says whether a lease whose family's last event is at seq may be taken.
-func (c *LogClock) Lapsed(seq uint64, ttl time.Duration) bool {
-	age, ok := c.UnseenFor(seq)
-	return ok && age >= ttl+clock.Bound(ttl)
-}
-
-// Earliest is how long a taker waits until Lapsed can hold, 0 when it holds
-// now, and false when no sample covers seq yet.
+// Earliest is how long a taker waits until a lease whose family's last event is
+// at seq can have lapsed: 0 when it has, and false when no sample covers seq yet.
 func (c *LogClock) Earliest(seq uint64, ttl time.Duration) (time.Duration, bool) {
 	age, ok := c.UnseenFor(seq)
-	return max(0, ttl+clock.Bound(ttl)-age), ok
+	return max(0, events.LapsesAfter(ttl)-age), ok
 }
 
 // Before returns the highest position that was received at least age ago: every
@@ -128,13 +123,6 @@ func (c *LogClock) Head() uint64 {
 	return c.kept[len(c.kept)-1].pos
 }
 
-// Reset forgets all samples: the stream is not the one they were taken from.
-func (c *LogClock) Reset() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.kept = nil
-}
-
 // samples is the log clock's arithmetic, without a clock.
 type samples struct {
 	kept    []sample // ascending in position and in time
@@ -148,7 +136,7 @@ type sample struct {
 }
 
 func newSamples(ttl time.Duration) samples {
-	return samples{grain: ttl / samplesPerTTL, horizon: keptTTLs * (ttl + clock.Bound(ttl))}
+	return samples{grain: ttl / samplesPerTTL, horizon: keptTTLs * events.LapsesAfter(ttl)}
 }
 
 func (s *samples) observe(pos uint64, at clock.Instant) {

@@ -34,14 +34,6 @@ func (i Instant) Add(d time.Duration) Instant {
 // Source reads the clocks. A process uses one Source for all its leases.
 type Source func() Instant
 
-// minBound is the least a taker waits beyond the TTL. It covers the steps in
-// which clocks are read and slewed.
-const minBound = 250 * time.Millisecond
-
-// Bound is what a taker adds to ttl: two machines' clocks may run apart by one
-// part in a hundred, far more than any quartz does.
-func Bound(ttl time.Duration) time.Duration { return max(minBound, ttl/100) }
-
 // HolderElapsed is the time since an instant as the holder of a lease must
 // count it: the largest of the three clocks.
 func HolderElapsed(since, now Instant) time.Duration {

@@ -32,17 +32,6 @@ func TestHolderCountsBigTakerSmall(t *testing.T) {
 	}
 }
 
-// The bound never falls below its floor and grows with the TTL.
-func TestBound(t *testing.T) {
-	for ttl, want := range map[time.Duration]time.Duration{
-		3 * time.Second: 250 * time.Millisecond, 25 * time.Second: 250 * time.Millisecond, 45 * time.Second: 450 * time.Millisecond,
-	} {
-		if got := clock.Bound(ttl); got != want {
-			t.Errorf("Bound(%v) = %v, want %v", ttl, got, want)
-		}
-	}
-}
-
 // All three of the machine's clocks are read, and none goes back.
 func TestSystemClocksAdvance(t *testing.T) {
 	before := clock.System()

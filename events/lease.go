@@ -26,7 +26,9 @@ func (m Millis) Duration() time.Duration { return time.Duration(m) * time.Millis
 
 // LapsesAfter is how long a lease's last event must have been behind the log
 // before another may claim: the TTL and a bound for what two clocks differ by
-// over one TTL (design §3).
+// over one TTL (design §3). They may run apart by one part in a hundred, far more
+// than any quartz does; its floor covers the steps in which clocks are read and
+// slewed.
 func LapsesAfter(ttl time.Duration) time.Duration {
 	return ttl + max(250*time.Millisecond, ttl/100)
 }
