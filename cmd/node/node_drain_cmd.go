@@ -76,11 +76,10 @@ type draining struct {
 	deadline time.Duration
 	noWait   bool
 
-	left    map[string]bool // seats that the node has, by the log
-	had     int
-	process events.Incarnation // of the node, once the log has named it
-	from    uint64             // position of the node's word that it takes nothing more
-	show    func(left []string)
+	left map[string]bool // seats that the node has, by the log
+	had  int
+	from uint64 // position of the node's word that it takes nothing more
+	show func(left []string)
 }
 
 func (c *cli) drain(cmd *cobra.Command, cl *client, d *draining) error {
