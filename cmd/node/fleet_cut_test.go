@@ -33,13 +33,13 @@ func lastRenewal(all []events.Recorded, handle string, epoch uint64) (sent time.
 	return sent
 }
 
-// TestCase09PacketsSwallowed: the network between the holder and its broker
+// TestCase9PacketsSwallowed: the network between the holder and its broker
 // swallows every byte and refuses none, in the middle of a turn that makes one
 // call after the other and while mail comes for another of its seats. No turn is
 // started later than a heartbeat after the sending of the last renewal that
 // stands, and no call is let through later than the TTL after it; the peer has
 // the seats then, and the history audits clean (case 9, A1, A3, F2).
-func TestCase09PacketsSwallowed(t *testing.T) {
+func TestCase9PacketsSwallowed(t *testing.T) {
 	t.Parallel()
 	const ttl = minTTLSeconds * time.Second
 	brokers := natstest.R1(t)
@@ -99,10 +99,10 @@ func TestCase09PacketsSwallowed(t *testing.T) {
 	audited(t, peer.url())
 }
 
-// TestCase07StoppedAndResumed: a process stopped for three TTLs does the same
+// TestCase7StoppedAndResumed: a process stopped for three TTLs does the same
 // each time it is resumed: it is not ended by its watchdog, admits nothing under
 // the old tenure, and goes on with a new one (case 7, X1, X3).
-func TestCase07StoppedAndResumed(t *testing.T) {
+func TestCase7StoppedAndResumed(t *testing.T) {
 	t.Parallel()
 	const ttl = minTTLSeconds * time.Second
 	dir, url := agentDir(t), externalBroker(t)
@@ -127,9 +127,9 @@ func TestCase07StoppedAndResumed(t *testing.T) {
 	p.must(nil, "audit")
 }
 
-// TestCase07ShortOfProcessors: 64 busy loops beside a node for two TTLs do not
+// TestCase7ShortOfProcessors: 64 busy loops beside a node for two TTLs do not
 // make its watchdog end it (case 7, X1, X2).
-func TestCase07ShortOfProcessors(t *testing.T) {
+func TestCase7ShortOfProcessors(t *testing.T) {
 	p := startFleetNode(t, "a", externalBroker(t), gated(t, "gate", agentDir(t)))
 	p.awaitHeld(0, 2, 20*time.Second)
 	stop := make(chan struct{})
