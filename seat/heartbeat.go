@@ -23,6 +23,8 @@ const (
 // heartbeats renews until ctx ends. A round is due so long after the one before
 // was begun, not ended: slow answers must not make a holder stale (A4).
 func (h *Host) heartbeats(ctx context.Context) {
+	duty := h.deps.Watchdog.Watch("heartbeat")
+	defer duty.Done()
 	for due := time.Now().Add(h.part(earliestBeat)); ; {
 		timer := time.NewTimer(min(time.Until(due), h.untilExpiry()))
 		select {
@@ -31,6 +33,7 @@ func (h *Host) heartbeats(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
+		duty.Beat()
 		h.expire(ctx)
 		due = time.Now().Add(h.part(earliestBeat + beatSpread*rand.Float64()))
 		if !h.beat(ctx) {

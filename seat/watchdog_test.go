@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/seat-tenure/tenure/clock"
+	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/seat"
+	"github.com/seat-tenure/tenure/seat/seattest"
 )
 
 const dogTTL = 3 * time.Second
@@ -43,6 +45,48 @@ func TestWatchdogEndsAStalledProcess(t *testing.T) {
 		synctest.Wait()
 		if code.Load() != seat.ExitWedged || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "heartbeat") {
 			t.Errorf("exit code %d, stderr %q; want 75 and one line naming the duty", code.Load(), stderr)
+		}
+	})
+}
+
+// stuckRenewals answer as the shell does until stuck, and then never, whatever
+// their context says.
+type stuckRenewals struct {
+	seat.Leases
+	stuck atomic.Bool
+	free  chan struct{}
+}
+
+func (s *stuckRenewals) Renew(ctx context.Context, ts []commands.Tenure) []commands.Renewed {
+	if s.stuck.Load() {
+		<-s.free
+	}
+	return s.Leases.Renew(ctx, ts)
+}
+
+// TestWatchdogWatchesTheHeartbeat: a host's heartbeat is a duty. While it turns
+// the process lives, and once a round hangs it ends (X1).
+func TestWatchdogWatchesTheHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dog, stderr, code, stop := watch(t, clock.FromTime)
+		defer stop()
+		f := seattest.New(t, dogTTL)
+		renewals := &stuckRenewals{free: make(chan struct{})}
+		f.Start(seattest.Config{ID: "a", Watchdog: dog, Leases: func(l seat.Leases) seat.Leases {
+			renewals.Leases = l
+			return renewals
+		}})
+		f.Advance(5 * dogTTL)
+		synctest.Wait()
+		if code.Load() != 0 {
+			t.Fatalf("ended while the heartbeat turned: %s", stderr)
+		}
+		renewals.stuck.Store(true)
+		f.Advance(2*dogTTL + dogTTL/2)
+		synctest.Wait()
+		close(renewals.free)
+		if code.Load() != seat.ExitWedged || !strings.Contains(stderr.String(), "heartbeat") {
+			t.Errorf("exit code %d, stderr %q; want 75 for the heartbeat", code.Load(), stderr)
 		}
 	})
 }

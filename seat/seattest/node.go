@@ -30,6 +30,8 @@ type Config struct {
 	Store func(broker.Store) broker.Store
 	// Behind says that the node's view is not level with the log (P10).
 	Behind func() bool
+	// Watchdog watches the node's heartbeat; default: nobody does.
+	Watchdog *seat.Watchdog
 	// Observe is told what the host does; default: nobody is.
 	Observe seat.Observer
 	// Log takes what the node logs; default: records of its own.
@@ -121,7 +123,7 @@ func (f *Fleet) host(n *Node, cfg Config) *seat.Host {
 			Subjects: f.Subjects, Behind: func() bool { return false },
 		},
 		Handoffs: n.Shell, Gates: openGates{},
-		Renewed: func([]string) {}, Now: n.Clock.Now, Log: n.Log.Logger(), Observe: cfg.Observe,
+		Renewed: func([]string) {}, Now: n.Clock.Now, Log: n.Log.Logger(), Observe: cfg.Observe, Watchdog: cfg.Watchdog,
 	}
 	if cfg.Behind != nil {
 		d.Fleet.(*seat.Sighting).Behind = cfg.Behind
