@@ -173,10 +173,7 @@ func (r *runner) kick(handle string, f *fold) {
 	default:
 		f.running = true
 		r.due = append(r.due, handle)
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
+		poke(r.wake)
 	}
 }
 

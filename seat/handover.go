@@ -92,12 +92,7 @@ func (h *Host) gone(handle string) {
 
 // look lets whoever empties this node look again at what is left; it never
 // blocks.
-func (h *Host) look() {
-	select {
-	case h.freed <- struct{}{}:
-	default:
-	}
-}
+func (h *Host) look() { poke(h.freed) }
 
 // unfit says why this node would not take the seat that is offered to it.
 func (h *Host) unfit(handle string) events.DeclineReason {

@@ -119,9 +119,12 @@ func New(cfg Config, deps Deps) *Host {
 
 // Wake asks for a pass before the next one is due (P5). It never blocks; asking
 // twice asks once.
-func (h *Host) Wake() {
+func (h *Host) Wake() { poke(h.wake) }
+
+// poke fills a one-slot channel without blocking.
+func poke(c chan struct{}) {
 	select {
-	case h.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
