@@ -38,10 +38,6 @@ var builtIn = map[string]tool{
 	ToolSeatStatus: {outside: false, call: (*Tools).seatStatus},
 }
 
-// ReachedOutside says whether a call of that tool counts as having reached
-// outside (spec B2). A name that is not in the table never does anything.
-func ReachedOutside(tool string) bool { return builtIn[tool].outside }
-
 // Sender puts mail into a seat's mailbox.
 type Sender interface {
 	// Send returns nil once the mail is stored. It returns a RefusedError when
