@@ -23,9 +23,6 @@ const (
 	markerWalk = 10_000
 )
 
-// Identity tells one life of a stream from another (design §2).
-type Identity = events.StreamIdentity
-
 // Marks writes marker events with random ids into the streams of a fleet, and
 // records the other streams' in FLEET.
 type Marks struct {
@@ -36,8 +33,8 @@ type Marks struct {
 // Mark marks every stream once: at boot, before anything is read or written.
 // FLEET comes first: the sooner after a restore its marker stands, the fewer
 // positions it stands above. It returns the new identities.
-func (k Marks) Mark(ctx context.Context) (map[events.Stream]Identity, error) {
-	identities := map[events.Stream]Identity{}
+func (k Marks) Mark(ctx context.Context) (map[events.Stream]events.StreamIdentity, error) {
+	identities := map[events.Stream]events.StreamIdentity{}
 	for _, s := range streams(k.Store.Subjects().Prefix()) { // FLEET first
 		id, marked, err := k.mark(ctx, s)
 		if err != nil {
@@ -73,7 +70,7 @@ func (k Marks) Run(ctx context.Context, failed func(error)) error {
 
 // mark puts one marker into one stream. A try of unknown outcome is followed by
 // another marker: two are as good as one.
-func (k Marks) mark(ctx context.Context, s settings) (id Identity, marked events.StreamMarked, err error) {
+func (k Marks) mark(ctx context.Context, s settings) (id events.StreamIdentity, marked events.StreamMarked, err error) {
 	for range markTries {
 		if id, marked, err = k.markOnce(ctx, s); err == nil || !wait(ctx, settlePauseMax) {
 			break
@@ -82,10 +79,10 @@ func (k Marks) mark(ctx context.Context, s settings) (id Identity, marked events
 	return id, marked, err
 }
 
-func (k Marks) markOnce(ctx context.Context, s settings) (Identity, events.StreamMarked, error) {
+func (k Marks) markOnce(ctx context.Context, s settings) (events.StreamIdentity, events.StreamMarked, error) {
 	info, err := k.Store.Stream(s.stream).Info(ctx)
 	if err != nil {
-		return Identity{}, events.StreamMarked{}, err
+		return events.StreamIdentity{}, events.StreamMarked{}, err
 	}
 	id := identityOf(info.CreatedAt)
 	id.MarkerID = token()
@@ -145,11 +142,11 @@ func MarkerOf(m events.Message) (id string, ok bool) {
 // NewestMarker returns the identity of a stream for a reader at position upTo:
 // its creation and the newest marker at or below. Without a marker there, only
 // the creation is set.
-func NewestMarker(ctx context.Context, store Store, st events.Stream, upTo uint64) (Identity, error) {
+func NewestMarker(ctx context.Context, store Store, st events.Stream, upTo uint64) (events.StreamIdentity, error) {
 	s, filter := store.Stream(st), markerFilterOf(store, st)
 	info, err := s.Info(ctx)
 	if err != nil {
-		return Identity{}, err
+		return events.StreamIdentity{}, err
 	}
 	id := identityOf(info.CreatedAt)
 	for range markerWalk {
@@ -158,7 +155,7 @@ func NewestMarker(ctx context.Context, store Store, st events.Stream, upTo uint6
 			return id, nil
 		}
 		if err != nil {
-			return Identity{}, err
+			return events.StreamIdentity{}, err
 		}
 		if marker, ok := MarkerOf(m); ok {
 			id.MarkerSeq, id.MarkerID = m.Seq, marker
@@ -166,7 +163,7 @@ func NewestMarker(ctx context.Context, store Store, st events.Stream, upTo uint6
 		}
 		upTo = m.Seq - 1
 	}
-	return Identity{}, fmt.Errorf("stream %s has no marker among the last %d entries of %s", st, markerWalk, filter)
+	return events.StreamIdentity{}, fmt.Errorf("stream %s has no marker among the last %d entries of %s", st, markerWalk, filter)
 }
 
 // lastAtOrBelow finds the newest message under filter at or below upTo. The
@@ -201,7 +198,7 @@ func lastAtOrBelow(ctx context.Context, s Stream, filter string, upTo uint64) (e
 // catches a stream that was restored to an older state and has grown past every
 // position since (design §10, schedule 16). It returns an *IdentityError, or
 // why the stream could not be asked.
-func CheckIdentity(ctx context.Context, store Store, st events.Stream, want Identity, upTo uint64) error {
+func CheckIdentity(ctx context.Context, store Store, st events.Stream, want events.StreamIdentity, upTo uint64) error {
 	s, filter := store.Stream(st), markerFilterOf(store, st)
 	info, err := s.Info(ctx)
 	if err != nil {

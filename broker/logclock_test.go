@@ -207,7 +207,7 @@ func TestSchedule16RestoredAndGrown(t *testing.T) {
 				}
 				marks := broker.Marks{Store: m, Source: "n1:0123abcd"}
 				f := fleet{p: "crewlet.", stores: [3]broker.Store{m, m, m}}
-				mark := func() broker.Identity {
+				mark := func() events.StreamIdentity {
 					ids, err := marks.Mark(t.Context())
 					if err != nil {
 						t.Fatal(err)
