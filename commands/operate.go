@@ -31,7 +31,10 @@ func (s *Shell) Fence(ctx context.Context, l events.Lease, epoch uint64, reason,
 }
 
 // Pause holds the seat's mail, wherever it runs, until Resume (H3). It rests on
-// no tenure; doing it twice says it twice, which changes nothing.
+// no tenure and stays when the seat moves. Its events stand under the seat's host
+// subject among a holder's reports, so no sequence there is a check for it:
+// nothing is read and decided, and doing it twice says it twice, which changes
+// nothing.
 func (s *Shell) Pause(ctx context.Context, handle string, stopTurn bool, reason, by string) (uint64, error) {
 	return s.announce(ctx, events.SeatPaused{Handle: handle, By: by, Reason: reason, StopTurn: stopTurn}, reason, by)
 }
