@@ -29,7 +29,7 @@ func spread(tb testing.TB, n int) (nodes []*hosted, took time.Duration) {
 // minute, whatever its size, each seat by one handoff (P4, design §5).
 func TestSurplusSpreads(t *testing.T) {
 	t.Parallel()
-	n := times(100, 900)
+	n := times(40, 900)
 	nodes, took := spread(t, n)
 	dark, bySeat := darkFor(nodes[1].history(t, events.StreamFleet))
 	t.Logf("%d seats spread in %v, dark for p50 %v, p99 %v", n, took, percentile(dark, 50), percentile(dark, 99))
