@@ -43,12 +43,13 @@ func runAgent(behaviour, dir string) int {
 		return 1
 	}
 	note(dir, "%s started epoch %d attempt %d event %s", turn.Seat, turn.Epoch, turn.Attempt, turn.Events[0].ID)
-	if behaviour == "busy" {
+	switch behaviour {
+	case "busy":
 		if turn.Epoch == 1 {
 			return beBusy(in, dir, turn)
 		}
 		behaviour = ""
-	} else if behaviour == "calls" {
+	case "calls":
 		call(in, dir, turn, 1)
 	}
 	if behaviour != "" {

@@ -31,19 +31,19 @@ func (cl *client) export(ctx context.Context) (io.ReadCloser, error) {
 	return &guarded{cl: cl, ctx: ctx, body: body, alarm: alarm, cancel: cancel}, nil
 }
 
-// guarded is a body whose every part must come in time, and whose errors are
-// sentences.
+// guarded is a body whose errors are sentences, and whose every part must come in
+// time where it has an alarm.
 type guarded struct {
 	cl     *client
 	ctx    context.Context // of the request that the body answers
 	body   io.ReadCloser
-	alarm  *time.Timer
+	alarm  *time.Timer // nil: silence is no fault
 	cancel context.CancelCauseFunc
 }
 
 func (g *guarded) Read(p []byte) (int, error) {
 	n, err := g.body.Read(p)
-	if n > 0 {
+	if n > 0 && g.alarm != nil {
 		g.alarm.Reset(g.cl.timeout)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -53,7 +53,9 @@ func (g *guarded) Read(p []byte) (int, error) {
 }
 
 func (g *guarded) Close() error {
-	g.alarm.Stop()
+	if g.alarm != nil {
+		g.alarm.Stop()
+	}
 	g.cancel(nil)
 	defer g.cl.close()
 	return g.body.Close()
@@ -73,29 +75,7 @@ func (cl *client) follow(ctx context.Context, query url.Values) (io.ReadCloser, 
 		cancel(nil)
 		return nil, err
 	}
-	return &followStream{cl: cl, ctx: ctx, body: body, cancel: cancel}, nil
-}
-
-// followStream is the body of a follow.
-type followStream struct {
-	cl     *client
-	ctx    context.Context // of the request that the body answers
-	body   io.ReadCloser
-	cancel context.CancelCauseFunc
-}
-
-func (f *followStream) Read(p []byte) (int, error) {
-	n, err := f.body.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = f.cl.explain(f.ctx, err)
-	}
-	return n, err
-}
-
-func (f *followStream) Close() error {
-	f.cancel(nil)
-	defer f.cl.close()
-	return f.body.Close()
+	return &guarded{cl: cl, ctx: ctx, body: body, cancel: cancel}, nil
 }
 
 func (cl *client) stream(ctx context.Context, query url.Values) (io.ReadCloser, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -194,7 +195,7 @@ func (h *hosted) history(tb testing.TB, streams ...events.Stream) []events.Recor
 			}
 			return nil
 		})
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			tb.Fatalf("read %s: %v", st, err)
 		}
 	}
@@ -323,7 +324,6 @@ func percentile(all []time.Duration, p int) time.Duration {
 // swallower is a network between a node and its broker that a test may make
 // lose everything: nothing is refused, and no connection breaks.
 type swallower struct {
-	addr string
 	l    net.Listener
 	to   string
 	work sync.WaitGroup

@@ -96,7 +96,7 @@ func boot(ctx context.Context, cfg Config, log *slog.Logger, doc *companyDoc) (n
 	if err = n.company(ctx, doc); err != nil {
 		return n, err
 	}
-	n.wire()
+	n.wire(ctx)
 	if n.operator, err = newOperator(n); err != nil {
 		return n, err
 	}

@@ -79,7 +79,8 @@ func (n *node) company(ctx context.Context, doc *companyDoc) error {
 }
 
 // wire puts the host and the inboxes together.
-func (n *node) wire() {
+func (n *node) wire(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx) // what a seat does outlives the start
 	cfg := seat.Config{
 		NodeID: n.cfg.Node.ID, Facts: events.NodeFacts{Roles: n.cfg.Node.Roles, Labels: n.cfg.Node.Labels},
 		TTL: n.store.LeaseTTL(), SweepInterval: n.cfg.Seat.SweepInterval,
@@ -100,7 +101,7 @@ func (n *node) wire() {
 		Observe: countTurns,
 		// Given back, the seat is claimed anew and refused at the takeover, in every
 		// pass: the alarm stays as long as the stream is wrong.
-		Swapped: func(handle string, _ error) { _ = n.host.GiveBack(context.Background(), handle) },
+		Swapped: func(handle string, _ error) { _ = n.host.GiveBack(ctx, handle) },
 	}
 	n.inboxes = turn.NewInboxes(worker, n.mail, n.roster.mark, n.log)
 	n.host = seat.New(cfg, seat.Deps{
