@@ -61,7 +61,7 @@ func (known roster) placing(unknownLives bool) []placement.Node {
 			nodes = append(nodes, placement.Node{
 				ID: n.ID, Labels: n.Labels, Seats: len(n.Roles) == 0 || slices.Contains(n.Roles, nodeSeats),
 				Draining: n.Draining || n.Cordoned, Withdrawn: n.Withdrawn,
-				SeatsHeld: n.SeatsHeld, SeatsHeldKnown: true,
+				SeatsHeld: n.SeatsHeld,
 			})
 		}
 	}

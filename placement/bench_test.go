@@ -14,7 +14,7 @@ func BenchmarkSweep(b *testing.B) {
 		var nodes []placement.Node
 		for i := range size.nodes {
 			n := zoned(i)
-			n.SeatsHeld, n.SeatsHeldKnown = size.seats/size.nodes+2, true
+			n.SeatsHeld = size.seats/size.nodes + 2
 			nodes = append(nodes, n)
 		}
 		full := viewOf(mixed(size.seats), nodes...)

@@ -22,9 +22,8 @@
 // claim one seat, and the log decides who gets it. Cover while a node is behind
 // or has stuck seats: it holds its share down until that clears (P7, P10).
 //
-// Concurrency. Sweep, Explain and SeatsHeld are pure: no clock, no I/O, and they
-// neither change nor keep anything of the View. A Claims cursor belongs to one
-// goroutine.
+// Concurrency. Sweep and Explain are pure: no clock, no I/O, and they neither
+// change nor keep anything of the View. A Claims cursor belongs to one goroutine.
 //
 //	plan := placement.Sweep(view)
 //	claims := plan.Claims()

@@ -146,10 +146,10 @@ func (f *fleet) pass(id string) {
 		f.t.Fatalf("%s claims %d in one pass", id, won)
 	}
 	// A count changes in the pass that changes it (P11).
-	m.SeatsHeld, m.SeatsHeldKnown = p.SeatsHeld, true
+	m.SeatsHeld = p.SeatsHeld
 	if won+len(give) > 0 {
 		v.Held = m.held
-		m.SeatsHeld = placement.SeatsHeld(v)
+		m.SeatsHeld = placement.Sweep(v).SeatsHeld
 	}
 }
 

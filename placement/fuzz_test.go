@@ -20,7 +20,6 @@ func (t *tape) n(below int) int {
 	return int(x) % below
 }
 
-func (t *tape) yes() bool { return t.n(2) == 1 }
 
 func (t *tape) labels() map[string]string {
 	if t.n(3) == 0 {
@@ -36,7 +35,7 @@ func (t *tape) labels() map[string]string {
 func (t *tape) node() placement.Node {
 	return placement.Node{
 		ID: t.id(), Labels: t.labels(), Seats: t.n(4) > 0, Draining: t.n(5) == 4, Withdrawn: t.n(5) == 4,
-		SeatsHeld: t.n(9) - 2, SeatsHeldKnown: t.yes(),
+		SeatsHeld: t.n(9) - 2,
 	}
 }
 

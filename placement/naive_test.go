@@ -187,7 +187,7 @@ func naiveSweep(v placement.View) naive {
 	}
 	sort.Strings(out.unplaceable)
 	for _, n := range nodes {
-		if n.ID != v.Self && n.SeatsHeldKnown && n.SeatsHeld > 0 {
+		if n.ID != v.Self && n.SeatsHeld > 0 {
 			counted += n.SeatsHeld
 		}
 	}

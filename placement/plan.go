@@ -22,7 +22,7 @@ type Plan struct {
 
 	Held      int    // seats this node runs, stuck ones not among them
 	Capacity  int    // seats it may run: the sum of its groups' Room (P14)
-	SeatsHeld int    // what its presence should say (P11)
+	SeatsHeld int    // leases that this node has on placeable seats (P11)
 	Full      bool   // the counts cover every placeable seat: fleet_full (P11)
 	WhyNone   Reason // why Claim is empty; empty when it is not
 

@@ -29,17 +29,6 @@ func Sweep(v View) Plan {
 	return p
 }
 
-// SeatsHeld is what a node's presence should say it holds: the leases on seats
-// that some counted node may run. One nobody may run would stand in the sum for
-// a seat that is free (P11). It is 0 while the company or the live nodes are not
-// known: too low a count only makes peers look.
-func SeatsHeld(v View) int {
-	if !v.CompanyKnown || !v.RosterKnown {
-		return 0
-	}
-	return v.seatsHeld(survey(v.Seats, v.nodes()))
-}
-
 // nodes are the live nodes with what the planning node knows of itself.
 func (v View) nodes() []Node {
 	i := slices.IndexFunc(v.Nodes, func(n Node) bool { return n.ID == v.Self })
@@ -81,6 +70,8 @@ func (v View) judgeHeld(f *fleet, p *Plan) {
 	}
 }
 
+// seatsHeld counts the leases on seats that some counted node may run. One that
+// nobody may run would stand in the sum for a seat that is free (P11).
 func (v View) seatsHeld(f *fleet) int {
 	n := 0
 	for _, h := range unique(slices.Concat(v.Held, v.Stuck)) {
@@ -104,7 +95,7 @@ func (v View) full(f *fleet, own int) bool {
 	}
 	free := placeable - own
 	for id, n := range f.nodes {
-		if id != v.Self && n.SeatsHeldKnown && free > 0 {
+		if id != v.Self && free > 0 {
 			free -= min(max(n.SeatsHeld, 0), free)
 		}
 	}

@@ -20,9 +20,8 @@ type Node struct {
 	Draining  bool // or cordoned: claims nothing, keeps what it holds, is not counted (P13)
 	Withdrawn bool // its presence says seats_withdrawn (P8)
 
-	// SeatsHeld is what the presence says it holds (P11). Not known reads as 0.
-	SeatsHeld      int
-	SeatsHeldKnown bool
+	// SeatsHeld is how many seats it has leases of (P11); 0 where nobody can tell.
+	SeatsHeld int
 }
 
 // Limits bound one pass. They are given, not computed: the adaptive limits need

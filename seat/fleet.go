@@ -73,7 +73,7 @@ func (h *Host) view(s Sight, earlier []placement.Node) placement.View {
 		v.Nodes = append(v.Nodes, placement.Node{
 			ID: p.Owner.NodeID(), Labels: p.Facts.Labels, Seats: runsSeats(p.Facts.Roles),
 			Draining: p.Facts.Draining || p.Facts.Cordoned, Withdrawn: p.Facts.Withdrawn,
-			SeatsHeld: heldBy[p.Owner], SeatsHeldKnown: true,
+			SeatsHeld: heldBy[p.Owner],
 		})
 	}
 	for handle, o := range s.Owners {
@@ -105,7 +105,7 @@ func (h *Host) ownNode() placement.Node {
 	defer h.mu.Unlock()
 	return placement.Node{
 		ID: h.cfg.NodeID, Labels: h.cfg.Facts.Labels, Seats: h.cfg.RunsSeats, Draining: h.draining || h.cordoned,
-		SeatsHeld: len(h.held), SeatsHeldKnown: true,
+		SeatsHeld: len(h.held),
 	}
 }
 
