@@ -39,7 +39,6 @@ const (
 	NoteEvidence Rule = "pruned_evidence" // rests on a renewal that is pruned
 	NoteLate     Rule = "late"            // stamped after the tenure it names had ended
 	NoteUnseen   Rule = "unseen_tenure"   // names a tenure that this history cannot show
-	NoteNoCursor Rule = "no_cursor"       // a registered mailbox without a cursor
 	NoteCut      Rule = "cut"             // the history ends inside a batch
 	NoteNoFleet  Rule = "no_fleet"        // without FLEET no tenure can be judged
 )
