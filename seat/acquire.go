@@ -49,9 +49,9 @@ func (h *Host) acquire(ctx context.Context, handle, saga string) error {
 	h.log.Info(logClaimed, keySeat, handle, keyEpoch, t.Epoch)
 	h.mu.Lock()
 	h.held[handle] = &holding{tenure: t, phase: acquiring, good: sent}
-	late := h.draining || ctx.Err() != nil
+	late := h.draining || h.cordoned || ctx.Err() != nil
 	h.mu.Unlock()
-	if late { // the drain began while the claim was in flight (P6)
+	if late { // the drain, or the cordon, began while the claim was in flight (P6)
 		h.teardown(finish, handle, Voluntary, events.ReasonDrain)
 		return errNotWon
 	}

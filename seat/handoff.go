@@ -51,7 +51,8 @@ type runner struct {
 	// ended has, of each node id, the incarnation that ended last: it took leave,
 	// or its presence was taken over. It asks and answers nothing any more.
 	ended  map[string]events.Incarnation
-	live   bool // the log was read up to the head that the start saw
+	live   bool   // the log was read up to the head that the start saw
+	read   uint64 // position of the newest event given to Edge
 	closed bool
 }
 
@@ -68,8 +69,13 @@ type fold struct {
 
 // Edge takes in one event of FLEET, in order. It does not block. Handoffs are
 // folded from their first event on; a start that does not read from there gives
-// the newest event of each first, and of its seat's lease.
+// the newest event of each first, and of its seat's lease. Once live, what is
+// given again changes nothing: a read model that is made anew reads the whole log,
+// and the steps of handoffs that are long over are nobody's to take.
 func (h *Host) Edge(r events.Recorded) {
+	if !h.runner.reads(r.Seq) {
+		return
+	}
 	handle, follows := "", false
 	switch e := r.Event.(type) {
 	case events.HandoffEvent:
@@ -118,6 +124,18 @@ func (h *Host) Edge(r events.Recorded) {
 	h.runner.kick(handle, f)
 }
 
+// reads takes in that the log was read up to seq, and says whether that event is
+// to be folded.
+func (r *runner) reads(seq uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live && seq <= r.read {
+		return false
+	}
+	r.read = max(r.read, seq)
+	return true
+}
+
 // nodeEnded takes in that an incarnation's presence is over, and looks again at
 // the handoffs that wait for it.
 func (r *runner) nodeEnded(owner events.Incarnation) {
@@ -133,9 +151,14 @@ func (r *runner) nodeEnded(owner events.Incarnation) {
 
 // seed begins the fold of a handoff that this node has just asked for, whose
 // event is still on its way: until it comes round the seat must not look idle.
+// After that it is the fold that knows: when the answer was lost and asked for
+// again, the handoff may be over, and one begun then would stay open for ever.
 func (r *runner) seed(s sagas.Handoff) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if s.Last <= r.read {
+		return
+	}
 	if f := r.folds[s.Handle]; f == nil || f.state.Last < s.Last {
 		if f == nil {
 			f = &fold{}

@@ -59,6 +59,14 @@ func (h *Host) handles() []string {
 	return out
 }
 
+// has says whether this node has the seat under that tenure, in any phase.
+func (h *Host) has(handle string, epoch uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, ok := h.held[handle]
+	return ok && s.tenure.Epoch == epoch
+}
+
 // Held lists the seats this node runs: those it has the lease of and tears
 // nothing down on (O1).
 func (h *Host) Held() []string {

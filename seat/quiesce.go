@@ -25,7 +25,13 @@ var errNoPlace = errors.New("others are dark")
 
 // quiesce holds the inbox until the turn in flight has ended, or the handoff's
 // patience with it has. errNoPlace: not now.
+//
+// A fold that lags may ask for it when the seat is here again under another
+// tenure. Nothing would ever lift the hold from that one's inbox.
 func (r *runner) quiesce(ctx context.Context, s sagas.Handoff, e sagas.Quiesce) error {
+	if !r.h.has(s.Handle, e.Epoch) {
+		return nil
+	}
 	if !r.darken(s.Handle) {
 		return errNoPlace
 	}
@@ -37,6 +43,11 @@ func (r *runner) quiesce(ctx context.Context, s sagas.Handoff, e sagas.Quiesce) 
 	if err != nil {
 		r.giveWay(s.Handle)
 		return err // the deadline is anybody's to call; the hold is lifted by it
+	}
+	if !r.h.has(s.Handle, e.Epoch) { // the tenure ended meanwhile, perhaps before the hold was taken
+		r.h.deps.Gates.Lift(s.Handle, func(holds sagas.Holds) sagas.Holds { return holds.Lift(e.Hold) })
+		r.giveWay(s.Handle)
+		return nil
 	}
 	return r.step(ctx, s.Handle, sagas.MarkQuiesced{Saga: e.Saga, By: r.h.deps.Self})
 }

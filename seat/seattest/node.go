@@ -26,6 +26,10 @@ type Config struct {
 	Renewed func(handles []string)
 	// Leases wraps what the host writes leases with.
 	Leases func(seat.Leases) seat.Leases
+	// Handoffs wraps what the host writes handoffs with.
+	Handoffs func(seat.Handoffs) seat.Handoffs
+	// Gates hold the seats' inboxes; default: there is none to hold.
+	Gates seat.Gates
 	// Store wraps what the node sees of the broker.
 	Store func(broker.Store) broker.Store
 	// Behind says that the node's view is not level with the log (P10).
@@ -133,6 +137,12 @@ func (f *Fleet) host(n *Node, cfg Config) *seat.Host {
 	}
 	if cfg.Leases != nil {
 		d.Leases = cfg.Leases(n.Shell)
+	}
+	if cfg.Handoffs != nil {
+		d.Handoffs = cfg.Handoffs(n.Shell)
+	}
+	if cfg.Gates != nil {
+		d.Gates = cfg.Gates
 	}
 	if cfg.Stages != nil {
 		d.Stages = cfg.Stages(n)
