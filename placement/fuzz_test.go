@@ -20,7 +20,6 @@ func (t *tape) n(below int) int {
 	return int(x) % below
 }
 
-
 func (t *tape) labels() map[string]string {
 	if t.n(3) == 0 {
 		return nil
