@@ -183,6 +183,18 @@ func (n *node) paused(r events.Recorded) {
 	}
 }
 
+// pausedBefore takes in a pause, or the end of one, that paused was given before
+// the view had it: a seat that attached in between saw neither. A view that does
+// not serve let none attach.
+func (n *node) pausedBefore(r events.Recorded) {
+	switch e := r.Event.(type) {
+	case events.SeatPaused:
+		_ = n.pausedSince(e.Handle)
+	case events.SeatResumed:
+		_ = n.pausedSince(e.Handle)
+	}
+}
+
 // progress says in the log what a shutdown waits for, once for each change.
 func (n *node) progress(left map[string]string) {
 	if len(left) == 0 {
@@ -253,7 +265,9 @@ func (n *node) parts() []func(context.Context) error {
 		n.operator.Run,
 	}
 	for _, st := range followed {
-		parts = append(parts, func(ctx context.Context) error { return n.views.Project(ctx, &viewSource{n, st, applied}, st) })
+		parts = append(parts, func(ctx context.Context) error {
+			return n.views.Project(ctx, &viewSource{n: n, stream: st, applied: applied}, st)
+		})
 	}
 	if n.api != nil {
 		handler := n.handler()

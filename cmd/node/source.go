@@ -18,6 +18,7 @@ type viewSource struct {
 	n       *node
 	stream  events.Stream
 	applied func(events.CompanyApplied)
+	told    uint64 // position of the newest event that tell was given
 }
 
 // Follow implements badgerstore.Source.
@@ -36,15 +37,7 @@ func (s *viewSource) Follow(ctx context.Context, from uint64, fn func(badgerstor
 		// go on without it.
 		err := fn(badgerstore.Batch{Events: batch, CaughtUp: caughtUp, First: first})
 		first = 0 // once in each life of the follower is often enough to drop what aged out
-		for _, r := range batch {
-			if s.stream == events.StreamFleet {
-				s.n.host.Edge(r)
-				s.n.paused(r)
-			}
-			if c, ok := r.Event.(events.CompanyApplied); ok {
-				s.applied(c)
-			}
-		}
+		s.tell(batch, err == nil)
 		if s.stream == events.StreamFleet && caughtUp {
 			s.n.host.Live()
 		}
@@ -55,6 +48,27 @@ func (s *viewSource) Follow(ctx context.Context, from uint64, fn func(badgerstor
 		return fmt.Errorf("%w: %w", badgerstore.ErrSwapped, err)
 	}
 	return err
+}
+
+// tell tells the node of a batch; viewed says that the view has it. A batch comes
+// again when the view could not take it, and all of them do when the view is made
+// anew: an old pause must not stop a turn that runs now.
+func (s *viewSource) tell(batch []events.Recorded, viewed bool) {
+	for _, r := range batch {
+		again := r.Seq <= s.told
+		s.told = max(s.told, r.Seq)
+		switch {
+		case s.stream != events.StreamFleet:
+		case !again:
+			s.n.host.Edge(r)
+			s.n.paused(r)
+		case viewed:
+			s.n.pausedBefore(r)
+		}
+		if c, ok := r.Event.(events.CompanyApplied); ok {
+			s.applied(c)
+		}
+	}
 }
 
 // Check implements badgerstore.Source.
