@@ -176,5 +176,11 @@ func oneHandle(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
+	// Whoever writes "--wait 5m" has sent the time to where a handle is wanted.
+	if wait := cmd.Flags().Lookup("wait"); wait != nil && wait.Changed && len(args) == 2 {
+		if _, err := time.ParseDuration(args[1]); err == nil {
+			return usagef("--wait takes its time after an equals sign; write: --wait=%s", args[1])
+		}
+	}
 	return usagef("one handle of a seat is wanted, not %d; write: %s", len(args), strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 }
