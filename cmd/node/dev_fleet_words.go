@@ -61,7 +61,8 @@ func (r *fleetRun) obituary(c *child) string {
 			continue
 		}
 		how := c.cmd.ProcessState.String()
-		return fmt.Sprintf("%s has ended (%s) and is not restarted; the others take its seats. To bring it back, in another terminal:\n\n  %s run --config %s\n\n",
+		return fmt.Sprintf("%s has ended (%s) and is not restarted; the others take its seats. To bring it back, in another terminal:\n\n  %s run --config %s\n\n"+
+			"It claims seats once the lease of its dead run is over, and logs node_id_in_use until then.\n\n",
 			n.id, how, shellQuote(os.Args[0]), shellQuote(n.file))
 	}
 	return ""
