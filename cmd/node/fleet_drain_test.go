@@ -49,8 +49,15 @@ func drainRounds(tb testing.TB, nodes []*hosted, rounds int) {
 func twoNodes(tb testing.TB) []*hosted {
 	tb.Helper()
 	url := natstest.R1(tb).Server(0).NodeURL()
-	nodes := []*hosted{hostNode(tb, hostedConfig(tb, "a", url), echoes(20, ""))}
-	nodes = append(nodes, hostNode(tb, hostedConfig(tb, "b", url), nil))
+	cfg := func(id string) Config {
+		c := hostedConfig(tb, id, url)
+		// Nothing here waits for a TTL, and a peer that a busy machine keeps from
+		// renewing for three seconds would be no target of a drain.
+		c.Coordination.LeaseTTLSeconds = 15
+		return c
+	}
+	nodes := []*hosted{hostNode(tb, cfg("a"), echoes(20, ""))}
+	nodes = append(nodes, hostNode(tb, cfg("b"), nil))
 	awaitShares(tb, 30*time.Second, nodes, 10, 10)
 	return nodes
 }

@@ -24,7 +24,7 @@ func TestIdleNodeHearsLittle(t *testing.T) {
 	busy := cfg("busy")
 	busy.Node.Labels = map[string]string{"zone": "a"}
 	a := hostNode(t, busy, echoes(n, "zone: a"))
-	awaitShares(t, 3*time.Minute, []*hosted{a}, n)
+	awaitShares(t, 8*time.Minute, []*hosted{a}, n)
 	b := hostNode(t, cfg("idle"), nil)
 	eventually(t, 30*time.Second, "the idle node is ready", func() bool { return len(b.NotReady()) == 0 })
 	<-time.After(b.cfg.Seat.SweepInterval)
