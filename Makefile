@@ -19,7 +19,7 @@ STAGE   := tools/stage
 
 # Per package: a test that hangs must die with its stacks printed, before the
 # stage's budget ends it without a word.
-TEST_TIMEOUT  ?= 5m
+TEST_TIMEOUT  ?= 9m
 CASES_TIMEOUT ?= 60m
 FUZZTIME      ?= 30s
 BENCH         ?= .

@@ -45,6 +45,8 @@ type LogClock struct {
 
 	mu sync.Mutex
 	samples
+	created time.Time // of the stream, when it was last read; guarded by mu
+	last    uint64    // its end then
 }
 
 // NewLogClock returns a clock on stream for leases of that ttl.
@@ -75,7 +77,16 @@ func (c *LogClock) Sample(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Observe(info.Last, c.now())
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.created.Equal(info.CreatedAt) || info.Last < c.last {
+		// Another stream, or the same one set back: what was seen of the one before
+		// would make a young event of this one look old (design §2, §3).
+		c.samples = newSamples(c.ttl)
+	}
+	c.created, c.last = info.CreatedAt, info.Last
+	c.observe(info.Last, now)
 	return nil
 }
 

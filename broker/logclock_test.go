@@ -234,3 +234,40 @@ func TestSchedule16RestoredAndGrown(t *testing.T) {
 		})
 	}
 }
+
+// TestSchedule10LogClockForgets proves that samples of a stream that was
+// recreated, or set back, judge no event of the one that stands there now: a
+// young lease would look lapsed.
+func TestSchedule10LogClockForgets(t *testing.T) {
+	for name, replace := range map[string]func(m *broker.Memory){
+		"recreated": func(m *broker.Memory) { m.Recreate(events.StreamFleet) },
+		"set back":  func(m *broker.Memory) { m.Restore(events.StreamFleet, 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, err := broker.NewMemory(broker.Config{Prefix: "crewlet", LeaseTTL: ttl})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := fleet{p: "crewlet.", stores: [3]broker.Store{m, m, m}}
+				fill(t, f, 10)
+				c := broker.NewLogClock(m.Stream(events.StreamFleet), clock.FromTime, ttl)
+				if err := c.Sample(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				pass(2 * ttl)
+				if age, known := c.UnseenFor(3); !known || age < 2*ttl {
+					t.Fatalf("before: age %v, known %v", age, known)
+				}
+				replace(m)
+				fill(t, f, 3)
+				if err := c.Sample(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if age, known := c.UnseenFor(3); known && age >= ttl {
+					t.Errorf("a new event at an old position is %v old", age)
+				}
+			})
+		})
+	}
+}
