@@ -56,8 +56,16 @@ func (a *Auditor) doubt(m events.Message) {
 	}
 }
 
+// written judges the envelope of an act that is its holder's alone.
+func (a *Auditor) written(rec events.Recorded, name events.Lease, rule Rule, epoch uint64, owner events.Incarnation) {
+	if rec.Meta.Source != owner || rec.Meta.Epoch != epoch {
+		a.violation(name, rule, "the envelope names epoch %d and %q as the writer, the event epoch %d of %s", rec.Meta.Epoch, rec.Meta.Source, epoch, owner)
+	}
+}
+
 func (a *Auditor) claimed(rec events.Recorded, e events.LeaseClaimed) {
 	l := a.lease(e.Lease)
+	a.written(rec, e.Lease, RuleClaim, e.Epoch, e.Owner)
 	switch {
 	case e.Epoch <= l.highest:
 		a.violation(e.Lease, RuleEpoch, "claimed at epoch %d, although epoch %d was claimed before", e.Epoch, l.highest)
@@ -134,6 +142,7 @@ func (a *Auditor) lastSeen(l *lease, e events.LeaseClaimed) {
 // reports on itself.
 func (a *Auditor) extended(rec events.Recorded, name events.Lease, epoch uint64, owner events.Incarnation, what string) {
 	l := a.lease(name)
+	a.written(rec, name, RuleEnded, epoch, owner)
 	if l.doubted {
 		return
 	}
@@ -150,6 +159,7 @@ func (a *Auditor) extended(rec events.Recorded, name events.Lease, epoch uint64,
 
 func (a *Auditor) released(rec events.Recorded, e events.LeaseReleased) {
 	l := a.lease(e.Lease)
+	a.written(rec, e.Lease, RuleEnded, e.Epoch, e.Owner)
 	if l.doubted {
 		return
 	}

@@ -30,6 +30,23 @@ func TestViolations(t *testing.T) {
 			h.put(released(dev, 7, alpha))
 			return inFleet(h.put(claimed(dev, 6, beta)))
 		}},
+		"a claim that another wrote": {audit.RuleClaim, func(h *history) (events.Stream, uint64) {
+			seq := h.put(claimed(dev, 1, alpha))
+			h.edit(events.StreamFleet, seq, func(m *events.Message) { m.Header.Set(events.HeaderSource, string(beta)) })
+			return inFleet(seq)
+		}},
+		"a renewal that another wrote": {audit.RuleEnded, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			seq := h.put(renewed(dev, 1, alpha))
+			h.edit(events.StreamFleet, seq, func(m *events.Message) { m.Header.Set(events.HeaderSource, string(beta)) })
+			return inFleet(seq)
+		}},
+		"a release whose envelope names another epoch": {audit.RuleEnded, func(h *history) (events.Stream, uint64) {
+			h.put(claimed(dev, 1, alpha))
+			seq := h.put(released(dev, 1, alpha))
+			h.edit(events.StreamFleet, seq, func(m *events.Message) { m.Header.Set(events.HeaderEpoch, "2") })
+			return inFleet(seq)
+		}},
 		"a claim over a live lease": {audit.RuleClaim, func(h *history) (events.Stream, uint64) {
 			h.put(claimed(dev, 1, alpha))
 			return inFleet(h.put(claimed(dev, 2, beta)))
