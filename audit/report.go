@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/seat-tenure/tenure/events"
 )
@@ -109,7 +110,8 @@ func (r Report) WriteText(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, "%s: %d events, %d seats, %d tenures, %d violations, %d notes\n",
 		verdict, r.Events, r.Seats, r.Tenures, r.ViolationCount, r.NoteCount)
-	if err == nil && r.Chain != "" {
+	broken := slices.ContainsFunc(r.Violations, func(f Finding) bool { return f.Rule == RuleChain })
+	if err == nil && r.Chain != "" && !broken { // of a broken chain the last value proves nothing
 		_, err = fmt.Fprintf(w, "chain %s\n", r.Chain)
 	}
 	return err

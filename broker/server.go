@@ -266,12 +266,14 @@ func (l *serverLog) failure() error {
 // is how it stops. What a lost server means is said by those who wait for it.
 var routine = []string{
 	"Error trying to connect to route", "Plaintext passwords detected", "Waiting for routing to be established",
-	"JetStream has not established contact with a meta leader", "Metalayer blocking snapshot",
+	"JetStream has not established contact with a meta leader",
+	// What a server finds after a kill -9, and mends by itself.
+	"Stream state outdated", "Recovering stream state from index errored", "Metalayer blocking snapshot",
 }
 
 func (l *serverLog) say(log func(msg string, args ...any), format string, v []any) {
 	text := fmt.Sprintf(format, v...)
-	if slices.ContainsFunc(routine, func(start string) bool { return strings.HasPrefix(text, start) }) {
+	if slices.ContainsFunc(routine, func(part string) bool { return strings.Contains(text, part) }) {
 		log = l.log.Debug
 	}
 	log("broker_server", "text", text)

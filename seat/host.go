@@ -95,6 +95,8 @@ type Host struct {
 	locks  keyedLocks
 	runner *runner
 
+	started clock.Instant // when Run began; constant since
+
 	mu       sync.Mutex // guards what follows; never held while calling out
 	held     map[string]*holding
 	presence *commands.Tenure
@@ -137,6 +139,7 @@ const leaveTimeout = 5 * time.Minute
 // everything back and returns. Heartbeats go on until the last seat is given
 // back.
 func (h *Host) Run(ctx context.Context) error {
+	h.started = h.deps.Now()
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var beats sync.WaitGroup
 	beats.Go(func() { h.heartbeats(beating) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seat-tenure/tenure/aggregates"
+	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
 )
@@ -34,8 +35,12 @@ func (h *Host) ensurePresence(ctx context.Context) bool {
 		h.log.Info(logPresence, keyOwner, t.Owner, keyEpoch, t.Epoch)
 	case errors.As(err, &other):
 		h.clash = other.Owner
-		h.log.Error(logNodeIDInUse, keyOwner, other.Owner,
-			"do", "give this node another node.id; if the other process is gone, its presence lapses by itself")
+		if clock.HolderElapsed(h.started, h.deps.Now()) <= events.LapsesAfter(h.cfg.TTL) {
+			// A predecessor that was killed looks the same until its presence lapses.
+			h.log.Info(logNodeIDInUse, keyOwner, other.Owner, "do", "nothing yet: if the other process is gone, its presence lapses by itself")
+		} else {
+			h.log.Error(logNodeIDInUse, keyOwner, other.Owner, "do", "give this node another node.id, or stop the other process")
+		}
 	default:
 		h.log.Warn(logSweepFailed, "what", "claim presence", keyErr, err)
 	}

@@ -87,7 +87,7 @@ func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), asTenure+"=1", "GORACE=atexit_sleep_ms=0"), env...)
+	cmd.Env = append(append(os.Environ(), asTenure+"=1", "GORACE=atexit_sleep_ms=0", "TMPDIR="+t.TempDir()), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
