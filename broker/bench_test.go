@@ -9,7 +9,6 @@ import (
 
 	"github.com/seat-tenure/tenure/broker"
 	"github.com/seat-tenure/tenure/broker/natstest"
-	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/events"
 )
 
@@ -20,7 +19,7 @@ func BenchmarkWrites(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			brokers := start(b)
 			store := brokers.Store(0)
-			log, subjects := broker.NewLog(store, clock.System), store.Subjects()
+			log, subjects := broker.NewLog(store), store.Subjects()
 			nc, err := nats.Connect(brokers.Server(0).NodeURL())
 			if err != nil {
 				b.Fatal(err)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/seat-tenure/tenure/broker"
 	"github.com/seat-tenure/tenure/broker/natstest"
-	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/events"
 )
 
@@ -67,7 +66,7 @@ func TestCase8MinorityIsUnavailable(t *testing.T) {
 	b.Stop(1)
 	// The server that is left needs a moment to see that it is alone. Until then a
 	// leader may answer reads, and only with what was committed.
-	log := broker.NewLog(minority, clock.System)
+	log := broker.NewLog(minority)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	_, err := log.Append(ctx, events.StreamFleet, write(subjects.Tenure(bob), "", subjects.FamilyCheck(bob, 0)))
@@ -167,7 +166,7 @@ func TestClusterLosesOneServerAfterTheOther(t *testing.T) {
 	t.Parallel()
 	b := natstest.R3(t)
 	reader, writer := b.Store(0), b.Store(1)
-	log := broker.NewLog(writer, clock.System)
+	log := broker.NewLog(writer)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	seen := make(chan uint64, 10_000)
 	var wg sync.WaitGroup

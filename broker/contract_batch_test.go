@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/seat-tenure/tenure/broker"
-	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/events"
 )
 
@@ -130,7 +129,7 @@ func contractOneWinner(t *testing.T, f fleet) {
 	bystander := events.SeatLease("bob")
 	var logs [3]*broker.Log
 	for i := range logs {
-		logs[i] = broker.NewLog(f.stores[i], clock.System)
+		logs[i] = broker.NewLog(f.stores[i])
 	}
 	family := mustAppend(t, f.stream(events.StreamFleet), write(subjects.Tenure(lease), "", subjects.FamilyCheck(lease, 0)))
 	other := mustAppend(t, f.stream(events.StreamFleet), write(subjects.Tenure(bystander), "", subjects.FamilyCheck(bystander, 0)))
@@ -195,7 +194,7 @@ func contractOneWinner(t *testing.T, f fleet) {
 // Renewals in batches: members in conflict are dropped by name, the rest are
 // stored, each with its own sequence.
 func contractAppendEach(t *testing.T, f fleet) {
-	subjects, log := f.stores[0].Subjects(), broker.NewLog(f.stores[0], clock.System)
+	subjects, log := f.stores[0].Subjects(), broker.NewLog(f.stores[0])
 	const seats = 1100 // three batches
 	var ws []events.Write
 	for i := range seats {
@@ -239,7 +238,7 @@ func contractAppendEach(t *testing.T, f fleet) {
 // The log over a healthy store: first-hand receipts, conflicts, and what it
 // refuses because it could not recognise it.
 func contractLog(t *testing.T, f fleet) {
-	log, subjects, lease := broker.NewLog(f.stores[0], clock.System), f.stores[0].Subjects(), events.SeatLease("ada")
+	log, subjects, lease := broker.NewLog(f.stores[0]), f.stores[0].Subjects(), events.SeatLease("ada")
 	r, err := log.Append(t.Context(), events.StreamFleet, write(subjects.Tenure(lease), "", subjects.FamilyCheck(lease, 0)))
 	if err != nil || r.Seq != 1 || !r.FirstHand {
 		t.Fatalf("claim: %+v, %v", r, err)

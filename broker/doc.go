@@ -28,6 +28,6 @@
 // Subscribe on one goroutine of their own, in order.
 //
 //	store, err := broker.Open(ctx, conn, broker.Config{Prefix: "crewlet", Replicas: 1, LeaseTTL: 45 * time.Second})
-//	log := broker.NewLog(store, clock.System)
+//	log := broker.NewLog(store)
 //	receipt, err := log.Append(ctx, events.StreamFleet, write)
 package broker

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/events"
 )
 
@@ -41,7 +40,7 @@ const (
 type Log struct{ store Store }
 
 // NewLog returns a Log on store.
-func NewLog(store Store, _ clock.Source) *Log { return &Log{store} }
+func NewLog(store Store) *Log { return &Log{store} }
 
 // Last asks the stream's leader for the newest message under filter, which may
 // be a wildcard; events.ErrNotFound when there is none.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seat-tenure/tenure/broker"
-	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/events"
 )
 
@@ -28,7 +27,7 @@ func bubble(t *testing.T, fn func(t *testing.T, a, b node)) {
 			t.Fatal(err)
 		}
 		peer := m.Peer()
-		fn(t, node{m, broker.NewLog(m, clock.FromTime)}, node{peer, broker.NewLog(peer, clock.FromTime)})
+		fn(t, node{m, broker.NewLog(m)}, node{peer, broker.NewLog(peer)})
 		m.Faults.Settle()
 		peer.Faults.Settle()
 	})

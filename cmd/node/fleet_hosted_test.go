@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/seat-tenure/tenure/broker"
-	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
 )
@@ -215,7 +214,7 @@ func audited(tb testing.TB, url string) {
 
 // outsider writes as somebody who is no node.
 func outsider(store broker.Store) *commands.Shell {
-	return commands.New(shellLog{broker.NewLog(store, clock.System)}, store.Subjects(), "op:00000000")
+	return commands.New(broker.NewLog(store), store.Subjects(), "op:00000000")
 }
 
 // post sends mail to the seat.

@@ -89,7 +89,7 @@ func boot(ctx context.Context, cfg Config, log *slog.Logger, doc *companyDoc) (n
 	if err = n.openViews(ctx); err != nil {
 		return n, err
 	}
-	n.shell = commands.New(shellLog{broker.NewLog(n.store, clock.System)}, n.store.Subjects(), n.self)
+	n.shell = commands.New(broker.NewLog(n.store), n.store.Subjects(), n.self)
 	n.mail = broker.NewMailboxes(n.store)
 	n.cursors = n.shell.Cursors(n.mail)
 	n.roster = newRoster(turn.Mark{DataDir: n.dir.ID, Incarnation: string(n.self)}, log)
