@@ -95,7 +95,7 @@ func (s settings) config(replicas int, metadata map[string]string) jetstream.Str
 		MaxMsgSize:         maxMessage,
 		MaxAge:             s.maxAge,
 		Storage:            jetstream.FileStorage,
-		Compression:        jetstream.S2Compression,
+		Compression:        jetstream.NoCompression, // a kill can corrupt a compressed block: ADR 0015
 		Replicas:           replicas,
 		Duplicates:         dedupeWindow,
 		DenyDelete:         s.noDel,

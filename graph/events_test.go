@@ -28,6 +28,9 @@ func stored(t testing.TB, st events.Stream, seq uint64, e events.Event) events.M
 	if st != events.StreamFleet {
 		m.Epoch, m.FleetSeq = 1, 2
 	}
+	if claimed, ok := e.(events.LeaseClaimed); ok {
+		m.Epoch, m.Source = claimed.Epoch, claimed.Owner
+	}
 	w, err := events.Encode(subjects, m, e)
 	if err != nil {
 		t.Fatal(err)
