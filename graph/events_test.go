@@ -2,6 +2,7 @@ package graph_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seat-tenure/tenure/audit"
@@ -319,4 +321,31 @@ func TestExportDisk(t *testing.T) {
 	if got := get(graph.New(w.deps(t)), "/events"); got.Code != http.StatusServiceUnavailable {
 		t.Errorf("got %d %s", got.Code, got.Body)
 	}
+}
+
+// silent is a log whose replica cannot be read: it gives nothing, and no error.
+type silent struct{ *world }
+
+// Follow gives nothing until ctx ends.
+func (silent) Follow(ctx context.Context, _ events.Stream, _ uint64, _ func([]events.Message, bool) error) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// TestExportOfASilentLog proves that an export that makes no progress ends, and
+// says so, instead of waiting for ever.
+func TestExportOfASilentLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := history(t)
+		deps := w.deps(t)
+		deps.Events = silent{w}
+		begun := time.Now()
+		got := get(graph.New(deps), "/events")
+		if took := time.Since(begun); took > time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		if got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), "gave nothing") {
+			t.Errorf("got %d %s", got.Code, got.Body)
+		}
+	})
 }

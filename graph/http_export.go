@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/seat-tenure/tenure/audit"
 	"github.com/seat-tenure/tenure/events"
@@ -127,7 +128,12 @@ func (a *api) collect(ctx context.Context, st events.Stream, after uint64, keep 
 		return bounds.createdAt(), err
 	}
 	replaces := st == events.StreamCursor || st == events.StreamMemory
-	err = a.deps.Events.Follow(ctx, st, from, func(batch []events.Message, caughtUp bool) error {
+	reading, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	idle := time.AfterFunc(maxIdle, func() { stop(fmt.Errorf("%w: %s gave nothing for %v", events.ErrUnavailable, st, maxIdle)) })
+	defer idle.Stop()
+	err = a.deps.Events.Follow(reading, st, from, func(batch []events.Message, caughtUp bool) error {
+		idle.Reset(maxIdle)
 		for _, m := range batch {
 			if m.Seq > bounds.Last && !replaces {
 				return errCollected
