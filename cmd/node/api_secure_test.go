@@ -42,7 +42,7 @@ func TestAPIAsksForTokens(t *testing.T) {
 	}
 	mine := fileOf(t, "token", "0123456789abcdef\n")
 	node.must(nil, "--token-file", mine, "node", "cordon", "a", "--reason", "x")
-	node.await(10*time.Second, `msg=operator_command command=node-cordon actor=carol reason=x`)
+	node.await(30*time.Second, `msg=operator_command command=node-cordon actor=carol reason=x`)
 }
 
 // TestAPISpeaksTLS: with a certificate in the node file, and nothing else.

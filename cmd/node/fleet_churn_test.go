@@ -175,7 +175,7 @@ func TestCase36NodesComeAndGo(t *testing.T) {
 		network.breakAll()
 		<-time.After(time.Duration(rand.IntN(1000)) * time.Millisecond)
 	}
-	eventually(t, time.Minute, "the two that are left hold all seats", func() bool { return admitting(nodes) == seats })
+	eventually(t, 3*time.Minute, "the two that are left hold all seats", func() bool { return admitting(nodes) == seats })
 	flow.answered(t, steady, time.Minute)
 	tenures, overlaps := spans(steady.history(t, events.StreamFleet), ttl)
 	for _, overlap := range overlaps {

@@ -109,13 +109,13 @@ func TestCase7StoppedAndResumed(t *testing.T) {
 	const ttl = minTTLSeconds * time.Second
 	dir, url := agentDir(t), externalBroker(t)
 	p := startFleetNode(t, "a", url, gated(t, "gate", dir))
-	p.awaitHeld(0, 2, 20*time.Second)
+	p.awaitHeld(0, 2, 30*time.Second)
 	for range times(2, 10) {
 		mark := p.mark()
 		p.signal(syscall.SIGSTOP)
 		<-time.After(3 * ttl)
 		p.signal(syscall.SIGCONT)
-		p.awaitHeld(mark, 2, 20*time.Second)
+		p.awaitHeld(mark, 2, 30*time.Second)
 		fresh, _ := p.logs.from(mark)
 		text := strings.Join(fresh, "\n")
 		for _, seat := range []string{"worker", "sink"} {
@@ -133,7 +133,7 @@ func TestCase7StoppedAndResumed(t *testing.T) {
 // make its watchdog end it (case 7, X1, X2).
 func TestCase7ShortOfProcessors(t *testing.T) {
 	p := startFleetNode(t, "a", externalBroker(t), gated(t, "gate", agentDir(t)))
-	p.awaitHeld(0, 2, 20*time.Second)
+	p.awaitHeld(0, 2, 30*time.Second)
 	var stop atomic.Bool
 	var loops sync.WaitGroup
 	for range 64 {

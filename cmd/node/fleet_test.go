@@ -45,8 +45,8 @@ func TestCase4StoppedPastItsTTL(t *testing.T) {
 	dir, url := agentDir(t), externalBroker(t)
 	company := gated(t, "calls", dir)
 	nodes := map[string]*process{"a": startFleetNode(t, "a", url, company), "b": startFleetNode(t, "b", url, company)}
-	nodes["a"].awaitHeld(0, 1, 20*time.Second)
-	nodes["b"].awaitHeld(0, 1, 20*time.Second)
+	nodes["a"].awaitHeld(0, 1, 30*time.Second)
+	nodes["b"].awaitHeld(0, 1, 30*time.Second)
 
 	var shown struct {
 		Seat struct{ Owner, Epoch string }
@@ -56,17 +56,17 @@ func TestCase4StoppedPastItsTTL(t *testing.T) {
 	victim, heir := nodes[holder], nodes[map[string]string{"a": "b", "b": "a"}[holder]]
 
 	victim.must(nil, "send", "worker", "--id", "job-1")
-	victim.await(10*time.Second, `msg=turn_started .*event=job-1`)
+	victim.await(30*time.Second, `msg=turn_started .*event=job-1`)
 	awaitNote(t, dir, "worker call 1 epoch "+old)
 	victim.signal(syscall.SIGSTOP)
 	mark := heir.mark()
-	heir.awaitFrom(mark, 15*time.Second, `msg=seat_attached .*seat=worker`)
-	heir.awaitFrom(mark, 10*time.Second, `msg=turn_rerun_after_unfinished_attempt .*event=job-1`)
+	heir.awaitFrom(mark, 30*time.Second, `msg=seat_attached .*seat=worker`)
+	heir.awaitFrom(mark, 30*time.Second, `msg=turn_rerun_after_unfinished_attempt .*event=job-1`)
 
 	resumed := victim.mark()
 	victim.signal(syscall.SIGCONT)
 	openGate(t, dir, epochOf(t, old)) // the old turn comes to its second call
-	victim.awaitFrom(resumed, 15*time.Second, `msg=(turn_fenced|turn_broke_after_acting) .*event=job-1`)
+	victim.awaitFrom(resumed, 30*time.Second, `msg=(turn_fenced|turn_broke_after_acting) .*event=job-1`)
 	next := epochOf(t, old) + 1
 	openGate(t, dir, next)
 	var got completionJSON
@@ -87,7 +87,7 @@ func TestCase4StoppedPastItsTTL(t *testing.T) {
 	if second == nil {
 		t.Fatalf("the heir's second call has no answer:\n%s", all)
 	}
-	heir.await(10*time.Second, `msg=turn_completed seat=sink .*event=`+second[1])
+	heir.await(30*time.Second, `msg=turn_completed seat=sink .*event=`+second[1])
 	sinks := victim.logs.count(`msg=turn_started seat=sink`) + heir.logs.count(`msg=turn_started seat=sink`)
 	if sinks != 2 {
 		t.Errorf("the sink started %d turns, want 2: one for each of the two calls", sinks)

@@ -233,7 +233,7 @@ func (p *pair) drained(held string) {
 		Seats int
 	}
 	b.must(&done, "node", "drain", "a", "--deadline", "60s", "--reason", "test", "-o", "json")
-	a.await(10*time.Second, `msg=node_drained`) // the answer to the last release has come
+	a.await(30*time.Second, `msg=node_drained`) // the answer to the last release has come
 	if left := runs(p.t, a); done.Seats != had || left != "[]" {
 		p.t.Errorf("drained: got %+v with %s left, want %d seats given up", done, left, had)
 	}
@@ -288,7 +288,7 @@ func (p *pair) fenced() {
 	victim, mark := p.seats("b")[0], p.nodes["b"].mark()
 	p.nodes["a"].must(nil, "seat", "fence", victim, "--reason", "test")
 	p.refused("ALREADY_FENCED", "seat", "fence", victim, "--reason", "again")
-	p.nodes["b"].awaitFrom(mark, 10*time.Second, `msg=seat_detached .*seat=`+victim+` .*reason=renew_refused`)
+	p.nodes["b"].awaitFrom(mark, 30*time.Second, `msg=seat_detached .*seat=`+victim+` .*reason=renew_refused`)
 	var ran sendResult
 	p.nodes["a"].must(&ran, "send", victim, "--id", "after-the-fence", "--wait=30s", "-o", "json")
 	got := p.nodes["a"].must(nil, "seat", "show", victim)
@@ -308,14 +308,14 @@ func TestDrainEndsAtItsDeadline(t *testing.T) {
 	node := startFleetNode(t, "a", url, gated(t, "calls", dir))
 	node.awaitHeld(0, 2, startLimit)
 	node.must(nil, "send", "worker", "--id", "job-1")
-	node.await(10*time.Second, `msg=turn_started .*event=job-1`)
+	node.await(30*time.Second, `msg=turn_started .*event=job-1`)
 	out, errs, code := node.tenure("node", "drain", "a", "--deadline", "2s", "--reason", "test")
 	if code != exitTimedOut || !strings.Contains(errs, "still has 1 seat after 2s: worker") {
 		t.Errorf("got exit %d %s%s", code, out, errs)
 	}
-	node.await(10*time.Second, `msg=node_drain_ended .*err="its time was up"`)
+	node.await(30*time.Second, `msg=node_drain_ended .*err="its time was up"`)
 	openGate(t, dir, 1)
-	node.await(20*time.Second, `msg=turn_completed .*seat=worker`)
+	node.await(30*time.Second, `msg=turn_completed .*seat=worker`)
 	node.signal(syscall.SIGTERM)
 	<-node.done
 }
