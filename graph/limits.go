@@ -17,7 +17,7 @@ const (
 	maxText         = 128 // bytes of a mail's type or conversation
 	maxWait         = 10 * time.Minute
 	maxIdle         = 30 * time.Second // of a stream that an export reads: a replica may be unreadable
-	maxReason       = 500 // bytes of an operator's reason
+	maxReason       = 500              // bytes of an operator's reason
 	usualDrain      = 5 * time.Minute
 	maxDrain        = 24 * time.Hour
 	maxOperations   = 32 // operators' mutations under way at once
