@@ -1,6 +1,7 @@
 package seattest
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/seat-tenure/tenure/broker"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/projections"
 	"github.com/seat-tenure/tenure/sagas"
 	"github.com/seat-tenure/tenure/seat"
 )
@@ -34,8 +36,13 @@ type Config struct {
 	Store func(broker.Store) broker.Store
 	// Behind says that the node's view is not level with the log (P10).
 	Behind func() bool
-	// Watchdog watches the node's heartbeat; default: nobody does.
+	// Protocol is the node's lease protocol; default: this build's (V1).
+	Protocol int
+	// Watchdog watches the node's duties; default: nobody does.
 	Watchdog *seat.Watchdog
+	// Edge is told each event of FLEET but renewals, in order, once the node's
+	// model has it; default: nobody is.
+	Edge func(events.Recorded)
 	// Observe is told what the host does; default: nobody is.
 	Observe seat.Observer
 	// Log takes what the node logs; default: records of its own.
@@ -67,7 +74,7 @@ type Node struct {
 func (f *Fleet) Start(cfg Config) *Node {
 	n := &Node{
 		ID: cfg.ID, Self: cfg.Reuse, Conn: f.Conn.Peer(), Clock: &Clock{}, Log: cfg.Log,
-		model: &model{rows: map[string][]byte{}}, ended: make(chan struct{}),
+		model: &model{rows: map[string][]byte{}, more: make(chan struct{})}, ended: make(chan struct{}),
 	}
 	if n.Log == nil {
 		n.Log = &Records{}
@@ -84,11 +91,15 @@ func (f *Fleet) Start(cfg Config) *Node {
 	n.logClock = broker.NewLogClock(n.Store.Stream(events.StreamFleet), n.Clock.Now, f.TTL)
 	n.Host = f.host(n, cfg)
 
+	edge := cfg.Edge
+	if edge == nil {
+		edge = func(events.Recorded) {}
+	}
 	running, stop := context.WithCancel(f.tb.Context())
 	serving, end := context.WithCancel(context.WithoutCancel(f.tb.Context()))
 	n.stop = stop
 	n.parts.Go(func() { _ = n.logClock.Run(serving) })
-	n.parts.Go(func() { _ = n.model.follow(serving, n.Store, n.Host) })
+	n.parts.Go(func() { _ = n.model.follow(serving, n.Store, n.Host, edge) })
 	n.parts.Go(func() {
 		_ = n.Host.Run(running)
 		close(n.ended)
@@ -107,6 +118,7 @@ func (f *Fleet) host(n *Node, cfg Config) *seat.Host {
 	c := seat.Config{
 		NodeID: cfg.ID, Facts: events.NodeFacts{Roles: []string{seat.RoleSeats}, Labels: cfg.Labels},
 		TTL: f.TTL, SweepInterval: 5 * time.Second, Limits: cfg.Limits, Local: cfg.Local, RunsSeats: true,
+		Protocol: cmp.Or(cfg.Protocol, seat.Protocol),
 	}
 	if cfg.TTL > 0 {
 		c.TTL = cfg.TTL
@@ -125,6 +137,7 @@ func (f *Fleet) host(n *Node, cfg Config) *seat.Host {
 				return n.Store.Stream(events.StreamFleet).LastPerSubject(ctx, f.Subjects.Families(events.KindNode))
 			},
 			Subjects: f.Subjects, Behind: func() bool { return false },
+			Reached: n.model.reached, Protocol: cmp.Or(cfg.Protocol, seat.Protocol),
 		},
 		Handoffs: n.Shell, Gates: openGates{},
 		Renewed: func([]string) {}, Now: n.Clock.Now, Log: n.Log.Logger(), Observe: cfg.Observe, Watchdog: cfg.Watchdog,
@@ -170,6 +183,12 @@ func (n *Node) Kill() {
 	n.Conn.Faults.CutOff(true)
 	n.stop()
 }
+
+// Ended is closed once the host has given everything back, or given up on it.
+func (n *Node) Ended() <-chan struct{} { return n.ended }
+
+// View runs fn on the node's read model at one instant; it is a seat.View.
+func (n *Node) View(fn func(projections.Reader) error) error { return n.model.view(fn) }
 
 // FreezeView makes the node's read model stand still (true) or go on.
 func (n *Node) FreezeView(still bool) { n.model.freeze(still) }
