@@ -86,7 +86,7 @@ func TestDecodeRefusesDamage(t *testing.T) {
 			m.Data = []byte(`{"epoch":2,"owner":"node-0:0badcafe","ttl_ms":3000,"over":{"epoch":1,"owner":"node-0:0badcafe"}}`)
 		}},
 		"another event's completion": {done, func(m *events.Message) { m.Subject = fleet.Work("dev", "y") }},
-		"another mail's parking":     {parked, func(m *events.Message) { m.Subject = fleet.Dead("dev-2", "other", "mail/17") }},
+		"another mail's parking":     {parked, func(m *events.Message) { m.Subject = fleet.Dead("dev-2", "other") }},
 		"an unknown mailbox":         {cursor, func(m *events.Message) { m.Subject = "crewlet.cursor.dev-2.outbox" }},
 		"open mail beyond read":      {cursor, func(m *events.Message) { m.Data = bytes.Replace(m.Data, []byte(`"read":120`), []byte(`"read":119`), 1) }},
 		"open mail out of order":     {cursor, func(m *events.Message) { m.Data = bytes.Replace(m.Data, []byte(`"seq":101`), []byte(`"seq":119`), 1) }},

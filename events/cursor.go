@@ -3,6 +3,7 @@ package events
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // StreamIdentity tells one life of a stream from another: its creation and the
@@ -25,6 +26,9 @@ type CursorSnapshot struct {
 	Mail  StreamIdentity `json:"mail"`
 	Read  uint64         `json:"read"`
 	Open  []OpenMail     `json:"open,omitempty"` // ascending by Seq
+	// Tried is how attempts on open mail ended, ascending by Seq, the oldest of
+	// one message first. It is bounded: see aggregates.MaxTried.
+	Tried []Tried `json:"tried,omitempty"`
 }
 
 // OpenMail is a message that was seen and is not settled.
@@ -34,7 +38,28 @@ type OpenMail struct {
 	// Running: the last attempt has not ended as far as the cursor knows. A
 	// successor that finds it set re-runs an attempt that never finished.
 	Running bool `json:"running,omitempty"`
+	// Run is the detached run that the message is held behind; "" for none (D1).
+	Run string `json:"run,omitempty"`
 }
+
+// Tried tells of attempts on one message that ended in the same way.
+type Tried struct {
+	Seq   uint64     `json:"seq,omitempty"` // of the message; left out in DEAD, where it is known
+	Epoch uint64     `json:"epoch"`         // of the tenure that they ran under
+	End   AttemptEnd `json:"end"`
+	Count int        `json:"count"`
+	Why   string     `json:"why,omitempty"`
+	At    time.Time  `json:"at,omitzero"` // when the last of them was written down, for people
+}
+
+// AttemptEnd says how an attempt that settled nothing ended.
+type AttemptEnd string
+
+// Ends of such attempts.
+const (
+	AttemptFailed     AttemptEnd = "failed"     // it came back (Nak)
+	AttemptUnfinished AttemptEnd = "unfinished" // its process died, was stopped or lost the seat
+)
 
 // Watermark is the position up to which all mail of the subject is settled.
 func (c CursorSnapshot) Watermark() uint64 {
@@ -44,7 +69,7 @@ func (c CursorSnapshot) Watermark() uint64 {
 	return c.Read
 }
 
-// CursorEvent is what the four events of a cursor have in common.
+// CursorEvent is what the events of a cursor have in common.
 type CursorEvent interface {
 	Event
 	Cursor() (handle string, m Mailbox, s CursorSnapshot)
@@ -64,6 +89,12 @@ type CursorAttempted struct{ CursorBody }
 // CursorSettled: attempts ended, in an Ack (gone from Open) or a Nak (not Running).
 type CursorSettled struct{ CursorBody }
 
+// CursorHeld: messages wait behind a run, without an attempt (D1).
+type CursorHeld struct{ CursorBody }
+
+// CursorFreed: the run has ended, and what it held is unread again.
+type CursorFreed struct{ CursorBody }
+
 // CursorBody is the content of every cursor event.
 type CursorBody struct {
 	Handle         string  `json:"-"`
@@ -76,6 +107,8 @@ func (CursorCreated) event()   {}
 func (CursorOpened) event()    {}
 func (CursorAttempted) event() {}
 func (CursorSettled) event()   {}
+func (CursorHeld) event()      {}
+func (CursorFreed) event()     {}
 
 // Cursor names the mailbox and returns what is known of its mail.
 func (b CursorBody) Cursor() (string, Mailbox, CursorSnapshot) {
@@ -88,6 +121,8 @@ func (e CursorCreated) validate() error   { return e.ordered() }
 func (e CursorOpened) validate() error    { return errors.Join(tenure(e.Epoch, e.Owner), e.ordered()) }
 func (e CursorAttempted) validate() error { return errors.Join(tenure(e.Epoch, e.Owner), e.ordered()) }
 func (e CursorSettled) validate() error   { return errors.Join(tenure(e.Epoch, e.Owner), e.ordered()) }
+func (e CursorHeld) validate() error      { return errors.Join(tenure(e.Epoch, e.Owner), e.ordered()) }
+func (e CursorFreed) validate() error     { return errors.Join(tenure(e.Epoch, e.Owner), e.ordered()) }
 
 func (b CursorBody) ordered() error {
 	last := uint64(0)

@@ -109,7 +109,16 @@ func makeExamples() map[string]example {
 			events.HandoffAbandoned{HandoffBody: handoffMin(), Step: events.StepWarmed, Cause: events.AbandonOperator, Ender: "ops"}},
 		events.NameCursorOpened:    {events.CursorOpened{CursorBody: cursorFull()}, events.CursorOpened{CursorBody: cursorMin()}},
 		events.NameCursorAttempted: {events.CursorAttempted{CursorBody: cursorFull()}, events.CursorAttempted{CursorBody: cursorMin()}},
-		events.NameCursorSettled:   {events.CursorSettled{CursorBody: cursorFull()}, events.CursorSettled{CursorBody: cursorMin()}},
+		events.NameCursorHeld: {
+			events.CursorHeld{CursorBody: cursorHeld()}, events.CursorHeld{CursorBody: cursorMin()}},
+		events.NameCursorFreed: {events.CursorFreed{CursorBody: cursorHeld()}, events.CursorFreed{CursorBody: cursorMin()}},
+		events.NameMailReplayed: {
+			events.MailReplayed{ParkedBody: parkedFull()}, events.MailReplayed{ParkedBody: parkedMin()}},
+		events.NameMailReturned: {
+			events.MailReturned{ParkedBody: parkedFull(), MailSeq: 140}, events.MailReturned{ParkedBody: parkedMin(), MailSeq: 1}},
+		events.NameMailDropped: {
+			events.MailDropped{ParkedBody: parkedFull()}, events.MailDropped{ParkedBody: parkedMin()}},
+		events.NameCursorSettled: {events.CursorSettled{CursorBody: cursorFull()}, events.CursorSettled{CursorBody: cursorMin()}},
 	}
 	for _, l := range []events.Lease{events.SeatLease("dev-2"), events.NodeLease("node-1"), {Kind: events.KindWorker, ID: "retention"}} {
 		claim := events.LeaseClaimed{Lease: l, Epoch: 8, Owner: beta, Preferred: "node-1", TTL: 45000, Protocol: 4, Local: "d-1",
@@ -137,6 +146,25 @@ func cursorFull() events.CursorBody {
 		Epoch: 7, Owner: alpha, Mail: mailLife, Read: 120,
 		Open: []events.OpenMail{{Seq: 101, Attempts: 3}, {Seq: 118, Attempts: 1, Running: true}, {Seq: 120}},
 	}}
+}
+
+// cursorHeld has what cursors of later builds keep beside: holds and history.
+func cursorHeld() events.CursorBody {
+	b := cursorFull()
+	b.Open = append(b.Open[:2:2], events.OpenMail{Seq: 120, Run: "run-7"})
+	b.Tried = []events.Tried{
+		{Seq: 101, Epoch: 6, End: events.AttemptUnfinished, Count: 1},
+		{Seq: 101, Epoch: 7, End: events.AttemptFailed, Count: 2, Why: "exit status 2", At: time.Date(2026, 3, 4, 5, 1, 2, 345000000, time.UTC)},
+	}
+	return b
+}
+
+func parkedFull() events.ParkedBody {
+	return events.ParkedBody{Handle: "dev-2", Key: events.Digest("mail 17"), DeadSeq: 12, EventID: "mail/17", By: "ops@acme.example", Reason: "provider is back & <well>"}
+}
+
+func parkedMin() events.ParkedBody {
+	return events.ParkedBody{Handle: "a", Key: "1", DeadSeq: 1, By: "o", Reason: "r"}
 }
 
 func handoffFull() events.HandoffBody {

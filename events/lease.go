@@ -140,6 +140,7 @@ const (
 	ReasonTTLGrace      Reason = "ttl_grace"
 	ReasonAcquireFailed Reason = "acquire_failed"
 	ReasonNotHeld       Reason = "not_held"
+	ReasonOlder         Reason = "older_protocol" // V1
 )
 
 func (LeaseClaimed) event()  {}

@@ -43,12 +43,40 @@ func Ledgered(mailType string) bool {
 // Headers of mail beside the envelope's own.
 const (
 	HeaderConversation = "conversation"
+	// HeaderReplayOf is the position in DEAD that replayed mail comes from.
+	HeaderReplayOf = "replay-of"
 	// HeaderMsgID is the broker's dedupe id; on mail only (design §2).
 	HeaderMsgID = "Nats-Msg-Id"
 )
 
-// maxMailID bounds an event id that a sender chose.
-const maxMailID = 256
+// Limits of one message, in bytes. They hold for every sender: what a client puts
+// into the stream over them is set aside when it is read.
+const (
+	// MaxMailData is the most that mail may say: it must fit a program's line
+	// beside its envelope, and a record in DEAD, where it is a third longer.
+	MaxMailData = 640 << 10
+	// MaxMailID bounds an event id that a sender chose.
+	MaxMailID = 256
+	// MaxMailText bounds a type and a conversation.
+	MaxMailText = 256
+)
+
+// bounded says which part of m is over its limit, or nil.
+func (m Mail) bounded() error {
+	var errs []error
+	for _, part := range []struct {
+		name       string
+		have, most int
+	}{
+		{"id", len(m.ID), MaxMailID}, {"type", len(m.Type), MaxMailText},
+		{"conversation", len(m.Conversation), MaxMailText}, {"data", len(m.Data), MaxMailData},
+	} {
+		if part.have > part.most {
+			errs = append(errs, fmt.Errorf("%s: %d bytes, and %d are the most", part.name, part.have, part.most))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // EncodeMail renders m for its subject. sendAttempt makes the broker collapse
 // repeats of one attempt to send, and nothing else.
@@ -59,8 +87,8 @@ func EncodeMail(s Subjects, m Mail, sendAttempt string) (Write, error) {
 	if err == nil && !slices.Contains(Mailboxes[:], m.Mailbox) {
 		err = fmt.Errorf("%q is no mailbox of a seat", m.Mailbox)
 	}
-	if err == nil && len(m.ID) > maxMailID {
-		err = fmt.Errorf("id: over %d bytes", maxMailID)
+	if err == nil {
+		err = m.bounded()
 	}
 	if err == nil && !json.Valid(m.Data) {
 		err = errors.New("data is not JSON")
@@ -73,7 +101,7 @@ func EncodeMail(s Subjects, m Mail, sendAttempt string) (Write, error) {
 	h.Set(HeaderID, m.ID)
 	h.Set(HeaderType, m.Type)
 	h.Set(HeaderTime, m.Time.UTC().Format(time.RFC3339Nano))
-	h.Set(HeaderMsgID, strings.Join([]string{m.Handle, string(m.Mailbox), m.ID, sendAttempt}, "."))
+	h.Set(HeaderMsgID, MailMsgID(m.Handle, m.Mailbox, m.ID, sendAttempt))
 	if m.Source != "" {
 		h.Set(HeaderSource, m.Source)
 	}
@@ -81,6 +109,12 @@ func EncodeMail(s Subjects, m Mail, sendAttempt string) (Write, error) {
 		h.Set(HeaderConversation, m.Conversation)
 	}
 	return Write{Subject: s.Mail(m.Handle, m.Mailbox), Header: h, Data: m.Data}, nil
+}
+
+// MailMsgID is the broker's dedupe id of one attempt to send mail. The seat is part
+// of it, since the broker looks at the whole stream (Schedule7).
+func MailMsgID(handle string, box Mailbox, id, sendAttempt string) string {
+	return strings.Join([]string{handle, string(box), id, sendAttempt}, ".")
 }
 
 // line says what a broker's header would change in s, or nil: it trims spaces
@@ -107,8 +141,8 @@ func DecodeMail(s Subjects, msg Message) (Mail, error) {
 	if err := errors.Join(present("header "+HeaderID, m.ID), present("header "+HeaderType, m.Type)); err != nil {
 		return Mail{}, err
 	}
-	if len(m.ID) > maxMailID {
-		return Mail{}, fmt.Errorf("header %s is over %d bytes", HeaderID, maxMailID)
+	if err := m.bounded(); err != nil {
+		return Mail{}, err
 	}
 	if !json.Valid(m.Data) {
 		return Mail{}, errors.New("the payload is not JSON")

@@ -31,8 +31,13 @@ const (
 	NameCursorOpened      = "cursor-opened"
 	NameCursorAttempted   = "cursor-attempted"
 	NameCursorSettled     = "cursor-settled"
+	NameCursorHeld        = "cursor-held"
+	NameCursorFreed       = "cursor-freed"
 	NameTurnCompleted     = "turn-completed"
 	NameMailParked        = "mail-parked"
+	NameMailReplayed      = "mail-replayed"
+	NameMailReturned      = "mail-returned"
+	NameMailDropped       = "mail-dropped"
 	NameSeatDeclined      = "seat-declined"
 	NameHandoffRequested  = "handoff-requested"
 	NameHandoffWarmed     = "handoff-warmed"
@@ -102,10 +107,20 @@ func Name(e Event) string {
 		return NameCursorAttempted
 	case CursorSettled:
 		return NameCursorSettled
+	case CursorHeld:
+		return NameCursorHeld
+	case CursorFreed:
+		return NameCursorFreed
 	case TurnCompleted:
 		return NameTurnCompleted
 	case MailParked:
 		return NameMailParked
+	case MailReplayed:
+		return NameMailReplayed
+	case MailReturned:
+		return NameMailReturned
+	case MailDropped:
+		return NameMailDropped
 	case LeaseDeclined:
 		return NameSeatDeclined
 	case HandoffEvent:

@@ -70,7 +70,7 @@ func underOwnDigest(e TurnCompleted, t target) (Event, error) {
 // underOwnKey holds parked mail against its subject, which is write-once per
 // mail: under another's it would keep that one out of DEAD.
 func underOwnKey(e MailParked, t target) (Event, error) {
-	if deadDigest(e.Mail.String(), e.key()) != t.digest {
+	if e.deadDigest() != t.digest {
 		return nil, fmt.Errorf("the parked mail %d stands under another mail's subject", e.MailSeq)
 	}
 	return e, nil

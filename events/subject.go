@@ -118,7 +118,7 @@ func (s Subjects) lease(l Lease) string {
 // but the renewals, which carry nothing that views keep.
 func (s Subjects) FleetEdges() []string {
 	f := s.prefix + ".fleet."
-	return []string{f + "lease.*.*.tenure", f + "host.*", f + "mailbox.*", f + "saga.*.*", f + "run.*", f + "company", f + "log"}
+	return []string{f + "lease.*.*.tenure", f + "host.*", f + "mailbox.*", f + "saga.*.*", f + "parked.*.*", f + "run.*", f + "company", f + "log"}
 }
 
 // Families covers both subjects of every lease of one kind.
@@ -173,13 +173,15 @@ func (s Subjects) Work(handle, eventID string) string {
 // Completions covers every completion of the fleet.
 func (s Subjects) Completions() string { return s.prefix + ".work.*.*" }
 
-// Dead is where one parked mail stands, write-once. The identity of MAIL is
-// part of it, since a recreated stream counts its sequences anew.
-func (s Subjects) Dead(handle, mailIdentity, eventID string) string {
-	return s.prefix + ".dead." + handle + "." + deadDigest(mailIdentity, eventID)
+// Dead is where one parked mail stands, write-once, under its own digest.
+func (s Subjects) Dead(handle, digest string) string {
+	return s.prefix + ".dead." + handle + "." + digest
 }
 
-func deadDigest(mailIdentity, eventID string) string { return Digest(mailIdentity + "\n" + eventID) }
+// ParkedRecord is where it stands what an operator made of one parked mail.
+func (s Subjects) ParkedRecord(handle, key string) string {
+	return s.prefix + ".fleet.parked." + handle + "." + key
+}
 
 // Digest is the hex SHA-256 of s: how an id that is no token stands in a subject.
 func Digest(s string) string {

@@ -27,7 +27,7 @@ func matches(pattern, subject string) bool {
 func subjectsOf(handle string) []string {
 	l := events.SeatLease(handle)
 	all := []string{fleet.Tenure(l), fleet.Renewal(l), fleet.Host(handle), fleet.MailboxRecord(handle),
-		fleet.Work(handle, "x"), fleet.Dead(handle, "life", "x")}
+		fleet.Work(handle, "x"), fleet.Dead(handle, events.Digest("x")), fleet.ParkedRecord(handle, events.Digest("x"))}
 	for _, box := range events.Mailboxes {
 		all = append(all, fleet.Mail(handle, box), fleet.Wake(handle, box), fleet.Cursor(handle, box))
 	}
@@ -175,6 +175,33 @@ func TestDeadTellsLivesOfMailApart(t *testing.T) {
 	}
 	if got := subject(func(p *events.MailParked) { p.Reason, p.Epoch = "again", 9 }); got != same {
 		t.Errorf("parked again by a successor under %s, want %s: DEAD is write-once per mail", got, same)
+	}
+}
+
+// TestDeadTellsMessagesOfOneIDApart proves that a message that was replayed, or
+// sent twice, and is parked again has a record of its own, and that one parked
+// twice by a crash in between has not, also when MAIL's mark has moved on.
+func TestDeadTellsMessagesOfOneIDApart(t *testing.T) {
+	parked := examples[events.NameMailParked].full.(events.MailParked)
+	parked.ByMail = true
+	subject := func(change func(*events.MailParked)) string {
+		p := parked
+		change(&p)
+		return must(events.Encode(fleet, minMeta, p)).Subject
+	}
+	same := subject(func(*events.MailParked) {})
+	if got := subject(func(p *events.MailParked) { p.Mail.MarkerSeq, p.Mail.MarkerID, p.Epoch = 99, "m-9", 9 }); got != same {
+		t.Errorf("the same message under %s after a mark, want %s", got, same)
+	}
+	for name, change := range map[string]func(*events.MailParked){
+		"a second message of the id": func(p *events.MailParked) { p.MailSeq = 18 },
+		"a recreated stream":         func(p *events.MailParked) { p.Mail.CreatedAt = "2026-04-01T08:00:00Z" },
+		"a record of old":            func(p *events.MailParked) { p.ByMail = false },
+		"another seat":               func(p *events.MailParked) { p.Handle = "dev" },
+	} {
+		if subject(change) == same {
+			t.Errorf("%s has the same subject", name)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ const (
 	famWork    = "work"
 	famDead    = "dead"
 	famHandoff = "handoff"
+	famParked  = "parked"
 )
 
 // parse reads a subject back into what it names, or says why it cannot.
@@ -53,6 +54,8 @@ func (s Subjects) parse(subject string) (target, error) {
 		return target{family: tok[1], handle: tok[2]}, nil
 	case n == 4 && tok[0] == "fleet" && tok[1] == "saga" && tok[2] == famHandoff && validToken(tok[3]):
 		return target{family: famHandoff, handle: tok[3]}, nil
+	case n == 4 && tok[0] == "fleet" && tok[1] == famParked && validToken(tok[2]):
+		return target{family: famParked, handle: tok[2], digest: tok[3]}, nil
 	case n == 3 && tok[0] == "cursor" && validToken(tok[1]):
 		t := target{family: famCursor, handle: tok[1], mailbox: Mailbox(tok[2])}
 		if t.mailbox != Inbox && t.mailbox != Control && t.mailbox != Reflect {
@@ -102,7 +105,10 @@ func (s Subjects) subjectOf(e Event) string {
 	case TurnCompleted:
 		return s.Work(e.Handle, e.EventID)
 	case MailParked:
-		return s.Dead(e.Handle, e.Mail.String(), e.key())
+		return s.Dead(e.Handle, e.deadDigest())
+	case ParkedEvent:
+		body := e.Parked()
+		return s.ParkedRecord(body.Handle, body.Key)
 	case LeaseDeclined:
 		return s.Tenure(e.Lease)
 	case HandoffEvent:
@@ -131,12 +137,4 @@ func (s Subjects) Marker(st Stream, id string) string {
 // String tells one life of a stream from another.
 func (i StreamIdentity) String() string {
 	return fmt.Sprintf("%s/%d/%s", i.CreatedAt, i.MarkerSeq, i.MarkerID)
-}
-
-// key is the event id, or for mail that could not be read its position.
-func (e MailParked) key() string {
-	if e.EventID != "" {
-		return e.EventID
-	}
-	return fmt.Sprintf("mail %d", e.MailSeq)
 }

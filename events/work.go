@@ -31,29 +31,8 @@ type TurnCompleted struct {
 	Kept
 }
 
-// MailParked is mail that was set aside with its reason and stays readable.
-type MailParked struct {
-	Handle   string         `json:"-"`
-	Mailbox  Mailbox        `json:"mailbox"`
-	EventID  string         `json:"event_id"` // "" when the mail could not be read
-	MailSeq  uint64         `json:"mail_seq"`
-	Mail     StreamIdentity `json:"mail"`
-	Epoch    uint64         `json:"epoch"`
-	Owner    Incarnation    `json:"owner"`
-	Attempts int            `json:"attempts"`
-	Reason   string         `json:"reason"`
-	Header   Header         `json:"header,omitempty"`
-	Data     []byte         `json:"data,omitempty"`
-	Kept
-}
-
 func (TurnCompleted) event() {}
-func (MailParked) event()    {}
 
 func (e TurnCompleted) validate() error {
 	return errors.Join(tenure(e.Epoch, e.Owner), present("event_id", e.EventID), present("outcome", string(e.Outcome)))
-}
-
-func (e MailParked) validate() error {
-	return errors.Join(tenure(e.Epoch, e.Owner), present("reason", e.Reason), positive("mail_seq", e.MailSeq))
 }
