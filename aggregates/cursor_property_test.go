@@ -55,7 +55,13 @@ func (h *holder) attemptSome(t *rapid.T) {
 	if len(seqs) == 0 {
 		return
 	}
-	h.do(attempt(h.epoch, h.owner, rapid.Permutation(seqs).Draw(t, "order")...))
+	cmd := attempt(h.epoch, h.owner, rapid.Permutation(seqs).Draw(t, "order")...)
+	if unseen > 1 && rapid.Bool().Draw(t, "of another partition") { // all but the last are only seen
+		cmd.Seen = h.mail[h.seen : h.seen+unseen-1]
+		cmd.Seqs = slices.DeleteFunc(cmd.Seqs, func(seq uint64) bool { return slices.Contains(cmd.Seen, seq) })
+		seqs = cmd.Seqs
+	}
+	h.do(cmd)
 	h.seen += unseen
 	for _, seq := range seqs {
 		if h.settled[seq] {
@@ -87,12 +93,37 @@ func (h *holder) settleSome(t *rapid.T) {
 	}
 }
 
+// holdSome holds mail behind a run, and now and then ends one.
+func (h *holder) holdSome(t *rapid.T) {
+	seqs, unseen := h.look(t)
+	run := rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "run")
+	if _, err := h.try(hold(h.epoch, h.owner, run, seqs...)); err != nil {
+		t.Fatalf("hold %v: %v", seqs, err)
+	}
+	h.seen += unseen
+	if rapid.Bool().Draw(t, "it ends") {
+		if _, err := h.try(aggregates.FreeMail{Epoch: h.epoch, Owner: h.owner, Run: run}); err != nil {
+			t.Fatalf("free %s: %v", run, err)
+		}
+		for _, o := range h.state.Open {
+			if o.Run == run {
+				t.Fatalf("message %d is held behind a run that ended", o.Seq)
+			}
+		}
+	}
+}
+
 // takeOver moves the mailbox to another owner; the former one tries everything.
 func (h *holder) takeOver(t *rapid.T) {
 	former, formerEpoch := h.owner, h.epoch
 	h.owner = rapid.SampledFrom([]events.Incarnation{alpha, beta}).Draw(t, "owner")
 	h.epoch += uint64(rapid.IntRange(1, 3).Draw(t, "gap"))
 	h.do(open(h.epoch, h.owner))
+	for _, o := range h.state.Open {
+		if o.Run != "" {
+			t.Fatalf("message %d is held, and no run lives (Schedule17)", o.Seq)
+		}
+	}
 	again := h.state
 	h.do(open(h.epoch, h.owner)) // after a lost answer: the same state
 	again.Last = h.state.Last
@@ -152,8 +183,8 @@ func (h *holder) invariant(t *rapid.T) {
 	}
 }
 
-// TestCursorAgainstOracle proves that through any attempts, acks, naks, first
-// sights and takeovers no settled message is attempted again, the budget counts
+// TestCursorAgainstOracle proves that through any attempts, acks, naks, holds,
+// first sights and takeovers no settled message is attempted again, the budget counts
 // started turns and nothing else (D3), and the watermark never passes what was
 // not settled.
 func TestCursorAgainstOracle(t *testing.T) {
@@ -168,7 +199,7 @@ func TestCursorAgainstOracle(t *testing.T) {
 		h.do(aggregates.CreateCursor{Mail: life})
 		h.do(open(1, alpha))
 		t.Repeat(map[string]func(*rapid.T){
-			"attempt": h.attemptSome, "settle": h.settleSome, "take over": h.takeOver, "retry": h.retrySettled, "": h.invariant,
+			"attempt": h.attemptSome, "settle": h.settleSome, "take over": h.takeOver, "retry": h.retrySettled, "hold": h.holdSome, "": h.invariant,
 		})
 	})
 }

@@ -37,7 +37,8 @@ type OpenMail struct {
 	Attempts int    `json:"attempts,omitempty"` // turns started on it (D3)
 	// Running: the last attempt has not ended as far as the cursor knows. A
 	// successor that finds it set re-runs an attempt that never finished.
-	Running bool `json:"running,omitempty"`
+	Running bool   `json:"running,omitempty"`
+	RanAt   uint64 `json:"ran_at,omitempty"` // epoch of the last attempt
 	// Run is the detached run that the message is held behind; "" for none (D1).
 	Run string `json:"run,omitempty"`
 }
