@@ -45,6 +45,29 @@ func (s *Store) AwaitCompletion(ctx context.Context, handle, eventID string) (pr
 	}
 }
 
+// AwaitPosition returns as soon as the copy of st was read up to that position,
+// or with the cause of ctx's end, or ErrClosed.
+func (s *Store) AwaitPosition(ctx context.Context, st events.Stream, position uint64) error {
+	for {
+		changed := s.Changed() // before looking, so that no change falls between
+		s.mu.Lock()
+		closed, c := s.closed, s.copies[st]
+		reached := c != nil && c.checkpoint.Seq >= position
+		s.mu.Unlock()
+		switch {
+		case closed:
+			return ErrClosed
+		case reached:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("await position %d of %s: %w", position, st, context.Cause(ctx))
+		}
+	}
+}
+
 // completion looks once; a copy that is not served has nothing yet.
 func (s *Store) completion(handle, eventID string) (c projections.Completion, found bool, err error) {
 	err = s.View(func(v projections.View) (err error) {

@@ -75,11 +75,14 @@ func survey(seats []Seat, nodes []Node) *fleet {
 func (n Node) counted() bool { return n.Seats && !n.Draining && !n.Withdrawn }
 
 // matches says whether the seats of g belong on n, counted or not.
-func (g *group) matches(n Node) bool {
-	if g.pin != "" && g.pin != n.ID {
+func (g *group) matches(n Node) bool { return Seat{Node: g.pin, Labels: g.labels}.Fits(n) }
+
+// Fits says whether the seat's placement names n (P3), whether or not n counts.
+func (s Seat) Fits(n Node) bool {
+	if s.Node != "" && s.Node != n.ID {
 		return false
 	}
-	for k, v := range g.labels {
+	for k, v := range s.Labels {
 		if have, ok := n.Labels[k]; !ok || have != v {
 			return false
 		}

@@ -15,6 +15,14 @@ import (
 // short it would leave a lease that nobody gives back before it lapses (L4).
 const claimTimeout = 30 * time.Second
 
+// setUpTimeout bounds how long a claimed seat may take to be established. A stage
+// that outlives its context stalls the pass, which is the watchdog's to end.
+const setUpTimeout = time.Minute
+
+// acquireTimeout is how long an acquisition may take whose stages keep to their
+// contexts, the way back included.
+const acquireTimeout = claimTimeout + setUpTimeout + teardownTimeout + stepTimeout
+
 // errNotWon: the seat is not won by this try, and all that is to be said of it
 // was said: it is on this node already, or still, the node is leaving, or the
 // seat could not be established.
@@ -57,7 +65,12 @@ func (h *Host) acquire(ctx context.Context, handle, saga string) error {
 	}
 	err = h.establish(ctx, t)
 	h.observeStep(StepEstablish, outcomeOf(err), began)
-	if err != nil {
+	var older *OlderError
+	switch {
+	case errors.As(err, &older):
+		h.teardown(finish, handle, Voluntary, events.ReasonOlder)
+		return err
+	case err != nil:
 		reason := events.ReasonAcquireFailed
 		if ctx.Err() != nil {
 			reason = events.ReasonDrain // the node was told to stop half-way
@@ -73,8 +86,14 @@ func (h *Host) acquire(ctx context.Context, handle, saga string) error {
 // establish brings a claimed seat up. The caller holds the seat's lock.
 func (h *Host) establish(ctx context.Context, t commands.Tenure) error {
 	handle := t.Lease.ID
+	ctx, cancel := context.WithTimeout(ctx, setUpTimeout)
+	defer cancel()
 	m, err := h.deps.Takeover.TakeOver(ctx, t)
 	if err != nil {
+		return err
+	}
+	// The takeover took its time, so the view is mostly there already.
+	if err := h.gateClaim(ctx, t.Last); err != nil {
 		return err
 	}
 	up, err := h.bringUp(ctx, m)
@@ -112,7 +131,7 @@ func (h *Host) leavingOrHolds(handle string) bool {
 // claim is what this node brings to a seat's lease.
 func (h *Host) claim() commands.Claim {
 	return commands.Claim{
-		Preferred: h.cfg.NodeID, TTL: h.cfg.TTL, Protocol: Protocol,
+		Preferred: h.cfg.NodeID, TTL: h.cfg.TTL, Protocol: h.cfg.Protocol,
 		Local: h.cfg.Local, DeadLocal: h.cfg.Local, // this boot has the directory's lock
 	}
 }

@@ -13,6 +13,18 @@ import (
 type Fleet interface {
 	// Look returns what this node can see now. An error concludes nothing.
 	Look(ctx context.Context) (Sight, error)
+	// Offer reads what counts for taking one seat now.
+	Offer(handle string) (Offer, error)
+	// OlderNodes lists the presences at a lower protocol once the view has read up
+	// to that position. An error leaves it unknown.
+	OlderNodes(ctx context.Context, upTo uint64) ([]Older, error)
+}
+
+// Offer is one seat that a handoff offers to this node.
+type Offer struct {
+	Seat   placement.Seat
+	Listed bool // the active company revision has it
+	Behind bool // the view is not level with the log (P10)
 }
 
 // Sight is the fleet as one node sees it at one moment.
@@ -22,6 +34,9 @@ type Sight struct {
 	Owners       map[string]Owner // by handle: tenures in force, removed seats too
 	Presences    []Presence
 	Behind       bool // the view is not level with the log (P10)
+	// Older are the leases in force at a lower protocol than this build's, the
+	// presences first (V1).
+	Older []Older
 }
 
 // heldBy counts the company's seats by the process that the log says has them.

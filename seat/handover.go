@@ -94,15 +94,25 @@ func (h *Host) gone(handle string) {
 // blocks.
 func (h *Host) look() { poke(h.freed) }
 
-// unfit says why this node would not take the seat that is offered to it.
+// unfit says why this node would not take the seat that a handoff offers to it.
+// A view that was level a moment ago falls behind with every batch it reads, so
+// behind is who was so in the last pass, and still is.
 func (h *Host) unfit(handle string) events.DeclineReason {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	leaving, gated, behind := h.draining || h.cordoned, h.presence == nil || h.gated != nil, h.lastPass.behind
+	h.mu.Unlock()
 	switch {
-	case h.draining || h.cordoned:
+	case leaving:
 		return events.DeclineDraining
-	case h.presence == nil:
+	case gated:
 		return events.DeclineGated
+	}
+	offer, err := h.deps.Fleet.Offer(handle)
+	switch {
+	case err != nil || behind && offer.Behind:
+		return events.DeclineBehind
+	case !offer.Listed || !offer.Seat.Fits(h.ownNode()):
+		return events.DeclineReplaced
 	}
 	return ""
 }

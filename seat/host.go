@@ -12,9 +12,6 @@ import (
 	"github.com/seat-tenure/tenure/events"
 )
 
-// Protocol is what holding a lease means in this build (V1, V3).
-const Protocol = 4
-
 // Config is what a host needs to know. All durations are above zero.
 type Config struct {
 	NodeID        string
@@ -24,6 +21,7 @@ type Config struct {
 	Limits        Limits
 	Local         string // data directory's id under local coordination, else ""
 	RunsSeats     bool   // the node has the role "seats"
+	Protocol      int    // of its leases: Protocol, but for tests of mixed fleets (V1)
 }
 
 // Heartbeat is how often a holder renews at the latest (L7).
@@ -74,7 +72,8 @@ type Deps struct {
 	Renewed func(handles []string)
 	// Progress is told how a shutdown goes on; nil: nobody is.
 	Progress Progress
-	// Watchdog ends the process when the heartbeat stalls; nil: nobody does.
+	// Watchdog ends the process when one of the host's duties stalls: the
+	// heartbeat, the sweeps, the handoffs (X1). nil: nobody does.
 	Watchdog *Watchdog
 	// Observe is told what there is to count; nil: nobody is.
 	Observe Observer
@@ -95,7 +94,8 @@ type Host struct {
 	locks  keyedLocks
 	runner *runner
 
-	started clock.Instant // when Run began; constant since
+	started  clock.Instant // when Run began; constant since
+	sweeping *Duty         // of the sweeps alone
 
 	mu       sync.Mutex // guards what follows; never held while calling out
 	held     map[string]*holding
@@ -103,8 +103,11 @@ type Host struct {
 	proved   clock.Instant // of presence, as holding.good
 	clash    events.Incarnation
 	draining bool
-	emptying bool // an operator's drain is under way
-	cordoned bool // an operator's: claims nothing, keeps what it holds
+	emptying bool                  // an operator's drain is under way
+	cordoned bool                  // an operator's: claims nothing, keeps what it holds
+	refused  map[refusal]time.Time // what was declined, and when
+	over     map[Older]bool        // leases of older builds that are known to be over
+	gated    *OlderError           // why the last pass might claim nothing (V1)
 	lastPass Pass
 	seen     map[events.Incarnation]uint64 // newest event of each presence, as the last pass read it
 }
@@ -113,7 +116,7 @@ type Host struct {
 func New(cfg Config, deps Deps) *Host {
 	h := &Host{
 		cfg: cfg, deps: deps, log: deps.Log.With(keyNode, cfg.NodeID),
-		wake: make(chan struct{}, 1), freed: make(chan struct{}, 1), held: map[string]*holding{},
+		wake: make(chan struct{}, 1), freed: make(chan struct{}, 1), held: map[string]*holding{}, over: map[Older]bool{}, refused: map[refusal]time.Time{},
 	}
 	h.runner = &runner{h: h, folds: map[string]*fold{}, ended: map[string]events.Incarnation{}, wake: make(chan struct{}, 1)}
 	return h
@@ -187,6 +190,10 @@ func (h *Host) abandon(ctx context.Context) {
 // sweeps runs a pass every interval, and early ones as P5 allows: one for a
 // wake within an interval, and one at the moment the next lease can lapse.
 func (h *Host) sweeps(ctx context.Context) {
+	h.sweeping = h.deps.Watchdog.Watch("sweep")
+	defer h.sweeping.Done()
+	idle := time.NewTicker(h.sweeping.Cadence())
+	defer idle.Stop()
 	due := time.NewTimer(0)
 	lapse := time.NewTimer(time.Hour)
 	defer due.Stop()
@@ -196,6 +203,9 @@ func (h *Host) sweeps(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-idle.C:
+			h.sweeping.Beat()
+			continue
 		case <-due.C:
 			wake = h.wake
 			due.Reset(h.cfg.SweepInterval)

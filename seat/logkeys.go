@@ -28,6 +28,7 @@ const (
 	logReleaseUnknown   = "seat_release_not_answered"
 	logRenewUnknown     = "seat_renew_not_answered"
 	logSweepFailed      = "seat_sweep_failed"
+	logOlder            = "seat_claims_blocked_by_older_protocol"
 )
 
 // Keys of log attributes.

@@ -19,7 +19,7 @@ import (
 func TestLogNames(t *testing.T) {
 	log := &seattest.Records{}
 	for _, scene := range []func(*testing.T, *seattest.Fleet, *seattest.Records){
-		sceneMoves, sceneOutage, sceneUndead, sceneRefusals, sceneClash,
+		sceneMoves, sceneOutage, sceneUndead, sceneRefusals, sceneClash, sceneOlder,
 	} {
 		synctest.Test(t, func(t *testing.T) { scene(t, seattest.New(t, ttl), log) })
 	}
@@ -89,5 +89,14 @@ func sceneClash(_ *testing.T, f *seattest.Fleet, log *seattest.Records) {
 	a := f.Start(seattest.Config{ID: "a", Log: log})
 	holds(f, []*seattest.Node{a}, 1)
 	f.Start(seattest.Config{ID: "a", Log: log})
+	f.Advance(10 * time.Second)
+}
+
+func sceneOlder(t *testing.T, f *seattest.Fleet, log *seattest.Records) {
+	f.Seats("dev")
+	a := f.Start(seattest.Config{ID: "a", Protocol: older, Log: log})
+	holds(f, []*seattest.Node{a}, 1)
+	f.Start(seattest.Config{ID: "b", Log: log})
+	f.Seats("dev", "ops")
 	f.Advance(10 * time.Second)
 }

@@ -21,6 +21,10 @@ type Sighting struct {
 	Presences func(ctx context.Context) ([]events.Message, error)
 	Subjects  events.Subjects
 	Behind    func() bool
+	// Reached returns once the read model has FLEET up to that position.
+	Reached func(ctx context.Context, position uint64) error
+	// Protocol is this build's; what is lower is older (V1).
+	Protocol int
 }
 
 // Look implements Fleet.
@@ -36,10 +40,14 @@ func (s *Sighting) Look(ctx context.Context) (Sight, error) {
 		if err != nil {
 			return err
 		}
+		if sight.Older, err = s.older(r); err != nil {
+			return err
+		}
 		return eachSeat(r, func(seat projections.Seat) {
 			if seat.Listed() && registered[seat.Handle] { // no mailbox, no seat to run yet (R2)
-				sight.Seats = append(sight.Seats, placement.Seat{Handle: seat.Handle, Node: seat.Node, Labels: seat.Labels})
+				sight.Seats = append(sight.Seats, placed(seat))
 			}
+			sight.Older = s.appendOlder(sight.Older, events.SeatLease(seat.Handle), seat.Holder)
 			o := Owner{Preferred: seat.Preferred}
 			if seat.Holder != nil {
 				o.Incarnation, o.Held = seat.Holder.Owner, true
@@ -52,6 +60,53 @@ func (s *Sighting) Look(ctx context.Context) (Sight, error) {
 	}
 	sight.Presences, err = s.presences(ctx)
 	return sight, err
+}
+
+func placed(s projections.Seat) placement.Seat {
+	return placement.Seat{Handle: s.Handle, Node: s.Node, Labels: s.Labels}
+}
+
+// Offer implements Fleet.
+func (s *Sighting) Offer(handle string) (Offer, error) {
+	o := Offer{Behind: s.Behind()}
+	err := s.View(func(r projections.Reader) error {
+		seat, _, err := r.Seat(handle)
+		o.Seat, o.Listed = placed(seat), seat.Listed()
+		return err
+	})
+	return o, err
+}
+
+// OlderNodes implements Fleet.
+func (s *Sighting) OlderNodes(ctx context.Context, upTo uint64) (older []Older, err error) {
+	if err := s.Reached(ctx, upTo); err != nil {
+		return nil, err
+	}
+	err = s.View(func(r projections.Reader) error {
+		older, err = s.older(r)
+		return err
+	})
+	return older, err
+}
+
+// older lists the presences at a lower protocol.
+func (s *Sighting) older(r projections.Reader) ([]Older, error) {
+	fleet, err := r.Fleet()
+	if err != nil {
+		return nil, err
+	}
+	var older []Older
+	for _, n := range fleet.Nodes {
+		older = s.appendOlder(older, events.NodeLease(n.ID), n.Holder)
+	}
+	return older, nil
+}
+
+func (s *Sighting) appendOlder(to []Older, l events.Lease, holder *projections.Holder) []Older {
+	if holder == nil || holder.Protocol >= s.Protocol {
+		return to
+	}
+	return append(to, Older{Lease: l, Owner: holder.Owner, Epoch: holder.Epoch, Protocol: holder.Protocol})
 }
 
 // registered lists the seats whose mailbox is registered.

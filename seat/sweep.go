@@ -24,6 +24,7 @@ type Pass struct {
 	NextLapse time.Duration
 
 	end    SweepEnd
+	behind bool
 	groups []placement.Group // for the observer
 
 	// The presences as this pass or a late one before it saw them, and as they
@@ -40,9 +41,11 @@ type reading struct {
 // sweep runs one pass: presence, leases in its own name that it does not hold,
 // what placement wants given back, what it wants claimed.
 func (h *Host) sweep(ctx context.Context) Pass {
+	h.sweeping.Waits(claimTimeout)
 	if !h.ensurePresence(ctx) || !h.cfg.RunsSeats {
 		return Pass{end: SweepIdle, NextLapse: h.presenceLapse(ctx)}
 	}
+	h.sweeping.Waits(claimTimeout)
 	sight, err := h.deps.Fleet.Look(ctx)
 	if errors.Is(err, projections.ErrNotServed) { // not level with the log yet (P10)
 		h.log.Debug(logClaimsWithheld, keyErr, err)
@@ -72,10 +75,13 @@ func (h *Host) sweep(ctx context.Context) Pass {
 	plan := placement.Sweep(view)
 	pass := Pass{
 		end: SweepDone, Held: plan.Held, Capacity: plan.Capacity, Full: plan.Full, Unplaceable: plan.Unplaceable,
-		recent: recent, earlier: earlier,
+		recent: recent, earlier: earlier, behind: sight.Behind,
 	}
 	pass.Released = h.giveBackExcess(ctx, sight, view, plan)
-	pass.Claimed, pass.NextLapse = h.claimPlanned(ctx, plan)
+	h.sweeping.Waits(gateTimeout)
+	if h.gatePass(ctx, sight.Older) == nil {
+		pass.Claimed, pass.NextLapse = h.claimPlanned(ctx, plan)
+	}
 	for _, p := range sight.Presences { // a peer that dies frees its seats then
 		if p.Owner != h.deps.Self && h.live(p) {
 			pass.NextLapse = h.nextLapse(pass.NextLapse, p.Last)
@@ -126,6 +132,7 @@ func (h *Host) nextReserved(next time.Duration, r *aggregates.ReservedError) tim
 func (h *Host) giveBackUnheld(ctx context.Context, s Sight) {
 	for handle, o := range s.Owners {
 		if o.Held && o.Incarnation == h.deps.Self {
+			h.sweeping.Waits(claimTimeout)
 			h.giveBack(ctx, handle)
 		}
 	}
@@ -145,11 +152,16 @@ func (h *Host) giveBackExcess(ctx context.Context, s Sight, view placement.View,
 		}
 	}
 	targets := h.targets(s, view)
+	move := func(handle string, saga events.HandoffReason, plain events.Reason) {
+		if to := targets(handle); !h.declinedLately(handle, to) {
+			h.moveOrRelease(ctx, handle, to, saga, plain)
+		}
+	}
 	for _, handle := range plan.Moved {
-		h.moveOrRelease(ctx, handle, targets(handle), events.HandoffMove, events.ReasonMoved)
+		move(handle, events.HandoffMove, events.ReasonMoved)
 	}
 	for _, handle := range plan.Release {
-		h.moveOrRelease(ctx, handle, targets(handle), events.HandoffRebalance, events.ReasonRebalance)
+		move(handle, events.HandoffRebalance, events.ReasonRebalance)
 	}
 	return len(plan.Release)
 }
@@ -182,6 +194,7 @@ func (h *Host) claimPlanned(ctx context.Context, plan placement.Plan) (claimed i
 		if !ok || ctx.Err() != nil {
 			break
 		}
+		h.sweeping.Waits(acquireTimeout)
 		err := h.acquire(ctx, handle, "")
 		var other *aggregates.HeldError
 		var reserved *aggregates.ReservedError
@@ -194,8 +207,13 @@ func (h *Host) claimPlanned(ctx context.Context, plan placement.Plan) (claimed i
 		case errors.As(err, &reserved): // its handoff is under way
 			next = h.nextReserved(next, reserved)
 		case errors.Is(err, errNotWon):
+		case errors.As(err, new(*OlderError)): // it came up since the pass looked
+			return claimed, next
 		default:
+			// A log that does not answer for this seat answers for no other: each would
+			// wait as long, and the pass with them.
 			h.log.Warn(logAcquireFailed, keySeat, handle, keyErr, err)
+			return claimed, next
 		}
 		claims.Lost(handle)
 	}

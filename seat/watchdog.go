@@ -35,9 +35,10 @@ type Watchdog struct {
 
 // Duty is one loop that the watchdog watches.
 type Duty struct {
-	name string
-	dog  *Watchdog
-	beat clock.Instant // guarded by Watchdog.mu
+	name  string
+	dog   *Watchdog
+	beat  clock.Instant // guarded by Watchdog.mu
+	limit time.Duration // of what it has been waiting for since; guarded by Watchdog.mu
 }
 
 // NewWatchdog returns a watchdog for leases of that TTL. It writes its one line
@@ -48,7 +49,7 @@ func NewWatchdog(ttl time.Duration, now clock.Source, stderr io.Writer) *Watchdo
 	return &Watchdog{threshold: ttl, now: now, stderr: stderr, exit: os.Exit, duties: map[*Duty]struct{}{}}
 }
 
-// Watch starts watching a duty, which beats at least every Interval and calls
+// Watch starts watching a duty, which beats at least every Cadence and calls
 // Done when it ends. A nil Watchdog watches nothing.
 func (w *Watchdog) Watch(name string) *Duty {
 	d := &Duty{name: name, dog: w}
@@ -63,13 +64,26 @@ func (w *Watchdog) Watch(name string) *Duty {
 }
 
 // Beat says that the duty still turns.
-func (d *Duty) Beat() {
+func (d *Duty) Beat() { d.Waits(0) }
+
+// Waits is Beat before a wait that ends by itself within the limit: a broker that
+// is away answers late, and that is no stall. A stall counts from its end.
+func (d *Duty) Waits(limit time.Duration) {
 	if d.dog == nil {
 		return
 	}
 	d.dog.mu.Lock()
 	defer d.dog.mu.Unlock()
-	d.beat = d.dog.now()
+	d.beat, d.limit = d.dog.now(), limit
+}
+
+// Cadence is how often a duty beats that has nothing to do. It is derived from the
+// threshold: a beat slower than that would end a healthy process (X1).
+func (d *Duty) Cadence() time.Duration {
+	if d.dog == nil {
+		return time.Hour
+	}
+	return d.dog.threshold / polls
 }
 
 // Done says that the duty has ended: there is nothing left to wedge.
@@ -118,7 +132,7 @@ func (w *Watchdog) forgive(now clock.Instant) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for d := range w.duties {
-		d.beat = now
+		d.beat, d.limit = now, 0
 	}
 }
 
@@ -127,7 +141,7 @@ func (w *Watchdog) stalled(now clock.Instant) (name string, lag time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for d := range w.duties {
-		if age := clock.HolderElapsed(d.beat, now); age > w.threshold && age > lag {
+		if age := clock.HolderElapsed(d.beat, now) - d.limit; age > w.threshold && age > lag {
 			name, lag = d.name, age
 		}
 	}

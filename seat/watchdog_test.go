@@ -11,6 +11,7 @@ import (
 
 	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/commands"
+	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/seat"
 	"github.com/seat-tenure/tenure/seat/seattest"
 )
@@ -87,6 +88,51 @@ func TestWatchdogWatchesTheHeartbeat(t *testing.T) {
 		close(renewals.free)
 		if code.Load() != seat.ExitWedged || !strings.Contains(stderr.String(), "heartbeat") {
 			t.Errorf("exit code %d, stderr %q; want 75 for the heartbeat", code.Load(), stderr)
+		}
+	})
+}
+
+// stuckClaims never answer the claim of a seat, whatever their context says.
+type stuckClaims struct {
+	seat.Leases
+	free chan struct{}
+}
+
+func (s stuckClaims) Claim(ctx context.Context, l events.Lease, c commands.Claim, unseen commands.Unseen) (commands.Tenure, error) {
+	if l.Kind == events.KindSeat {
+		<-s.free
+	}
+	return s.Leases.Claim(ctx, l, c, unseen)
+}
+
+// TestWatchdogWatchesTheSweep: a pass is a duty too, and so is an idle one. What
+// keeps to its own bound, as a broker that is away makes it wait, is no stall; what
+// does not is one (X1).
+func TestWatchdogWatchesTheSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dog, stderr, code, stop := watch(t, clock.FromTime)
+		defer stop()
+		f := seattest.New(t, dogTTL)
+		claims := stuckClaims{free: make(chan struct{})}
+		a := f.Start(seattest.Config{ID: "a", Watchdog: dog, Leases: func(l seat.Leases) seat.Leases {
+			claims.Leases = l
+			return claims
+		}})
+		f.Advance(time.Minute) // nothing to claim: idle passes
+		a.Conn.Faults.CutOff(true)
+		f.Advance(3 * time.Minute) // passes that wait for the broker
+		a.Conn.Faults.CutOff(false)
+		f.Seats("dev")
+		f.Advance(time.Minute)
+		synctest.Wait()
+		if code.Load() != 0 {
+			t.Fatalf("ended with %d although every wait has a bound: %s", code.Load(), stderr)
+		}
+		f.Advance(3 * time.Minute)
+		synctest.Wait()
+		close(claims.free)
+		if code.Load() != seat.ExitWedged || !strings.Contains(stderr.String(), "sweep") {
+			t.Errorf("exit code %d, stderr %q; want 75 for the sweep", code.Load(), stderr)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -16,9 +17,10 @@ import (
 // one: `BINARY test-agent BEHAVIOUR DIR`. It speaks the exec runner's protocol
 // and leaves what it did in DIR, where the test, and not the node, reads it.
 //
-//	gate   waits for the test between start and done
-//	calls  sends mail, waits for the test, sends again, done
-//	busy   makes calls until one is refused; under a later epoch than 1, done
+//	gate      waits for the test between start and done
+//	stubborn  as gate, and does not go when it is asked to
+//	calls     sends mail, waits for the test, sends again, done
+//	busy      makes calls until one is refused; under a later epoch than 1, done
 func agentCode() (code int, is bool) {
 	if len(os.Args) != 4 || os.Args[1] != "test-agent" {
 		return 0, false
@@ -51,6 +53,9 @@ func runAgent(behaviour, dir string) int {
 		behaviour = ""
 	case "calls":
 		call(in, dir, turn, 1)
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		note(dir, "%s stays", turn.Seat)
 	}
 	if behaviour != "" {
 		passGate(dir, turn.Epoch)

@@ -88,7 +88,7 @@ func (n *node) wire(ctx context.Context) {
 			Claim: n.cfg.Seat.ClaimLimitPerSweep, Release: n.cfg.Seat.ReleaseLimitPerSweep,
 			Adaptive: n.cfg.Seat.Limits == "adaptive",
 		},
-		RunsSeats: slices.Contains(n.cfg.Node.Roles, seat.RoleSeats),
+		RunsSeats: slices.Contains(n.cfg.Node.Roles, seat.RoleSeats), Protocol: seat.Protocol,
 	}
 	if n.cfg.Coordination.Type == coordinationLocal {
 		cfg.Local = n.dir.ID
@@ -113,6 +113,10 @@ func (n *node) wire(ctx context.Context) {
 				return n.store.Stream(events.StreamFleet).LastPerSubject(ctx, n.store.Subjects().Families(events.KindNode))
 			},
 			Behind: func() bool { return n.views.Copy(events.StreamFleet).State != projections.CopyCurrent },
+			Reached: func(ctx context.Context, position uint64) error {
+				return n.views.AwaitPosition(ctx, events.StreamFleet, position)
+			},
+			Protocol: seat.Protocol,
 		},
 		Stages: []seat.Stage{{
 			Name: "inbox", Up: n.attach,

@@ -23,6 +23,7 @@ func TestRefusals(t *testing.T) {
 		want string // "" for no refusal
 	}{
 		"the host's":          {&seat.RefusedError{Code: seat.CodeNoRoom, Message: "m"}, "NO_ROOM"},
+		"no room made":        {&seat.RefusedError{Code: seat.CodeNotEligible, Message: "m"}, "NOT_ELIGIBLE"},
 		"a handoff is open":   {&sagas.OpenError{Saga: "dev.1"}, "MOVING"},
 		"a teardown began":    {&sagas.TornDownError{Saga: "dev.1"}, "MOVING"},
 		"not the holder":      {&sagas.NotHolderError{Handle: "dev"}, "NOT_HELD"},
