@@ -31,15 +31,18 @@ func TestRefusedMidMove(t *testing.T) {
 	p.refused("NOT_ELIGIBLE", "seat", "move", "worker", "--to", "b", "--reason", "cordoned")
 	b.must(nil, "node", "uncordon", "b", "--reason", "test")
 
-	mark := b.mark()
-	b.must(nil, "seat", "move", "sink", "--to", "a", "--reason", "make room")
-	a.await(startLimit, `msg=seat_attached .*seat=sink .*epoch=3`)
-	b.must(nil, "seat", "move", "worker", "--to", "b", "--reason", "test")
+	mark, drained := b.mark(), make(chan struct{})
+	go func() {
+		defer close(drained)
+		b.tenure("node", "drain", "a", "--deadline", "60s", "--reason", "test")
+	}()
+	a.await(startLimit, `msg=seat_handoff_requested .*seat=worker`)
 	for _, again := range [][]string{{"seat", "move", "worker", "--to", "b"}, {"seat", "release", "worker"}} {
 		p.refused("MOVING", append(again, "--reason", "again")...)
 	}
 	openGate(t, dir, 1)
 	b.awaitFrom(mark, startLimit, `msg=seat_attached .*seat=worker`)
+	<-drained
 	b.must(nil, "audit")
 }
 
