@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Records keeps what was logged, for a test to read.
@@ -18,6 +19,7 @@ type Records struct {
 
 // Record is one log event, its attributes as text.
 type Record struct {
+	At    time.Time
 	Level slog.Level
 	Name  string
 	Attrs map[string]string
@@ -107,7 +109,7 @@ type recorder struct {
 func (recorder) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h recorder) Handle(_ context.Context, r slog.Record) error {
-	rec := Record{Level: r.Level, Name: r.Message, Attrs: map[string]string{}}
+	rec := Record{At: r.Time, Level: r.Level, Name: r.Message, Attrs: map[string]string{}}
 	add := func(a slog.Attr) bool {
 		rec.Attrs[a.Key] = a.Value.String()
 		return true
