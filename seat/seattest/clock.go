@@ -43,6 +43,14 @@ func (c *Clock) Resume() {
 	c.stopped = clock.Instant{}
 }
 
+// Wake lets them run on with what they have missed, if they stood still: a pause
+// that they show only once it is over.
+func (c *Clock) Wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = clock.Instant{}
+}
+
 // Ahead makes the clocks show d more from now on.
 func (c *Clock) Ahead(d time.Duration) {
 	c.mu.Lock()
