@@ -35,23 +35,15 @@ func (m *model) follow(ctx context.Context, store broker.Store, host *seat.Host,
 				return context.Cause(ctx)
 			}
 		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		for _, r := range batch {
-			if err := projections.Apply(m.rows, r); err != nil {
-				return err
-			}
-			if _, is := r.Event.(events.CompanyApplied); is {
-				defer host.Wake()
-			}
-		}
-		if len(batch) > 0 {
-			m.read = batch[len(batch)-1].Seq
-			close(m.more)
-			m.more = make(chan struct{})
+		if err := m.apply(batch); err != nil {
+			return err
 		}
 		for _, r := range batch {
 			host.Edge(r)
+			edge(r)
+			if _, is := r.Event.(events.CompanyApplied); is {
+				defer host.Wake()
+			}
 		}
 		if caughtUp {
 			host.Live()
@@ -67,6 +59,11 @@ func (m *model) apply(batch []events.Recorded) error {
 		if err := projections.Apply(m.rows, r); err != nil {
 			return err
 		}
+	}
+	if len(batch) > 0 {
+		m.read = batch[len(batch)-1].Seq
+		close(m.more)
+		m.more = make(chan struct{})
 	}
 	return nil
 }
