@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/seat-tenure/tenure/aggregates"
 	"github.com/seat-tenure/tenure/events"
@@ -86,7 +88,8 @@ func (c *Cursors) create(ctx context.Context, handle string) error {
 // atomic batch over its cursors (design §4). Errors: *aggregates.FencedError
 // when a later tenure has them, *aggregates.NoCursorError and what
 // MailIdentity.Check answers when the mail cannot be trusted: each refuses the
-// seat.
+// seat. Mail that was held behind a run which ended while nobody held the seat is
+// unread again (Schedule17); no run outlives its holder yet.
 func (c *Cursors) TakeOver(ctx context.Context, t Tenure) (*Mailboxes, error) {
 	m := &Mailboxes{Tenure: t, Cursors: map[events.Mailbox]aggregates.Cursor{}}
 	err := tries(t.Lease, func() error {
@@ -152,13 +155,14 @@ const maxSupersedes = 3
 // sees them. Only its success admits the turn: the record was acknowledged
 // first-hand, so no successor had taken the mailbox over. A record found any
 // other way is superseded by a new one (design §4). *aggregates.FencedError:
-// this node may start nothing on the seat.
-func (c *Cursors) Attempt(ctx context.Context, m *Mailboxes, box events.Mailbox, seqs []uint64) error {
-	mail, err := c.seen(ctx, m.Cursors[box], seqs)
+// this node may start nothing on the seat. seen are messages that were read on the
+// way to those and stay open.
+func (c *Cursors) Attempt(ctx context.Context, m *Mailboxes, box events.Mailbox, seqs []uint64, seen ...uint64) error {
+	mail, err := c.seen(ctx, m.Cursors[box], seqs, seen)
 	if err != nil {
 		return err
 	}
-	cmd := aggregates.AttemptMail{Epoch: m.Tenure.Epoch, Owner: m.Tenure.Owner, Mail: mail, Seqs: seqs}
+	cmd := aggregates.AttemptMail{Epoch: m.Tenure.Epoch, Owner: m.Tenure.Owner, Mail: mail, Seqs: seqs, Seen: seen}
 	for range maxSupersedes {
 		before, r, err := c.write(ctx, m, box, cmd)
 		if err != nil || r.FirstHand {
@@ -171,22 +175,49 @@ func (c *Cursors) Attempt(ctx context.Context, m *Mailboxes, box events.Mailbox,
 	return fmt.Errorf("attempt on %s: %w", m.Tenure.Lease.ID, events.ErrUnknown)
 }
 
+// Ended says how messages ended.
+type Ended struct {
+	Ack  []uint64 // settled for good
+	Nak  []uint64 // to come again
+	Why  string   // of Nak, for people
+	Seen []uint64 // read on the way to those, and still open
+}
+
 // Settle records how messages ended. A refusal means that a successor decides
 // about them now.
-func (c *Cursors) Settle(ctx context.Context, m *Mailboxes, box events.Mailbox, ack, nak []uint64) error {
-	mail, err := c.seen(ctx, m.Cursors[box], ack)
+func (c *Cursors) Settle(ctx context.Context, m *Mailboxes, box events.Mailbox, e Ended) error {
+	mail, err := c.seen(ctx, m.Cursors[box], e.Ack, e.Seen)
 	if err != nil {
 		return err
 	}
-	_, _, err = c.write(ctx, m, box, aggregates.SettleMail{Epoch: m.Tenure.Epoch, Owner: m.Tenure.Owner, Mail: mail, Ack: ack, Nak: nak})
+	_, _, err = c.write(ctx, m, box, aggregates.SettleMail{
+		Epoch: m.Tenure.Epoch, Owner: m.Tenure.Owner, Mail: mail,
+		Ack: e.Ack, Nak: e.Nak, Seen: e.Seen, Why: e.Why, At: time.Now().UTC(),
+	})
+	return err
+}
+
+// Hold keeps messages behind a run of the seat, without an attempt (D1).
+func (c *Cursors) Hold(ctx context.Context, m *Mailboxes, box events.Mailbox, run string, seqs []uint64) error {
+	mail, err := c.seen(ctx, m.Cursors[box], seqs)
+	if err != nil {
+		return err
+	}
+	_, _, err = c.write(ctx, m, box, aggregates.HoldMail{Epoch: m.Tenure.Epoch, Owner: m.Tenure.Owner, Mail: mail, Run: run, Seqs: seqs})
+	return err
+}
+
+// Free makes unread again what is held behind a run that has ended.
+func (c *Cursors) Free(ctx context.Context, m *Mailboxes, box events.Mailbox, run string) error {
+	_, _, err := c.write(ctx, m, box, aggregates.FreeMail{Epoch: m.Tenure.Epoch, Owner: m.Tenure.Owner, Run: run})
 	return err
 }
 
 // seen returns MAIL's identity as a cursor that has read up to seqs must keep
 // it: a marker passed without being noted would look like a swapped stream.
-func (c *Cursors) seen(ctx context.Context, now aggregates.Cursor, seqs []uint64) (events.StreamIdentity, error) {
+func (c *Cursors) seen(ctx context.Context, now aggregates.Cursor, seqs ...[]uint64) (events.StreamIdentity, error) {
 	upTo := now.Read
-	for _, seq := range seqs {
+	for _, seq := range slices.Concat(seqs...) {
 		upTo = max(upTo, seq)
 	}
 	if upTo == now.Read {

@@ -112,7 +112,7 @@ func TestTakeOver(t *testing.T) {
 		"Schedule10 MAIL restored": {func(f *seattest.Fleet, a *process) {
 			m := a.takeOver(commands.Tenure{Lease: events.SeatLease("dev"), Owner: a.Self(), Epoch: 1, Claimed: 1})
 			seqs := mail(a.t, f, "dev", 5)
-			if err := a.cursors.Settle(a.t.Context(), m, events.Inbox, seqs, nil); err != nil {
+			if err := a.cursors.Settle(a.t.Context(), m, events.Inbox, commands.Ended{Ack: seqs}); err != nil {
 				a.t.Fatalf("settle: %v", err)
 			}
 			f.Conn.Restore(events.StreamMail, seqs[1])
@@ -120,7 +120,7 @@ func TestTakeOver(t *testing.T) {
 		"Schedule10 MAIL restored and grown": {func(f *seattest.Fleet, a *process) {
 			m := a.takeOver(commands.Tenure{Lease: events.SeatLease("dev"), Owner: a.Self(), Epoch: 1, Claimed: 1})
 			seqs := mail(a.t, f, "dev", 5)
-			if err := a.cursors.Settle(a.t.Context(), m, events.Inbox, seqs, nil); err != nil {
+			if err := a.cursors.Settle(a.t.Context(), m, events.Inbox, commands.Ended{Ack: seqs}); err != nil {
 				a.t.Fatalf("settle: %v", err)
 			}
 			f.Conn.Restore(events.StreamMail, seqs[1])
@@ -167,7 +167,7 @@ func TestSchedule6SlowAcquirer(t *testing.T) {
 		if err := b.cursors.Attempt(t.Context(), m, events.Inbox, seqs); err != nil {
 			t.Errorf("the holder's attempt: %v", err)
 		}
-		if err := b.cursors.Settle(t.Context(), m, events.Inbox, seqs, nil); err != nil {
+		if err := b.cursors.Settle(t.Context(), m, events.Inbox, commands.Ended{Ack: seqs}); err != nil {
 			t.Errorf("the holder's settle: %v", err)
 		}
 	})
@@ -214,14 +214,14 @@ func TestAttemptAndSettle(t *testing.T) {
 			open      []events.OpenMail
 			watermark uint64
 		}{
-			{"attempt 0", func() error { return a.cursors.Attempt(t.Context(), m, events.Inbox, s[:1]) }, []events.OpenMail{{Seq: s[0], Attempts: 1, Running: true}}, s[0] - 1},
-			{"nak 0", func() error { return a.cursors.Settle(t.Context(), m, events.Inbox, nil, s[:1]) }, []events.OpenMail{{Seq: s[0], Attempts: 1}}, s[0] - 1},
-			{"attempt 1", func() error { return a.cursors.Attempt(t.Context(), m, events.Inbox, s[1:2]) }, []events.OpenMail{{Seq: s[0], Attempts: 1}, {Seq: s[1], Attempts: 1, Running: true}}, s[0] - 1},
-			{"ack 1", func() error { return a.cursors.Settle(t.Context(), m, events.Inbox, s[1:2], nil) }, []events.OpenMail{{Seq: s[0], Attempts: 1}}, s[0] - 1},
-			{"ack 2 unseen", func() error { return a.cursors.Settle(t.Context(), m, events.Inbox, s[2:3], nil) }, []events.OpenMail{{Seq: s[0], Attempts: 1}}, s[0] - 1},
-			{"attempt 0 again", func() error { return a.cursors.Attempt(t.Context(), m, events.Inbox, s[:1]) }, []events.OpenMail{{Seq: s[0], Attempts: 2, Running: true}}, s[0] - 1},
-			{"ack 0", func() error { return a.cursors.Settle(t.Context(), m, events.Inbox, s[:1], nil) }, nil, s[2]},
-			{"ack 0 again", func() error { return a.cursors.Settle(t.Context(), m, events.Inbox, s[:1], nil) }, nil, s[2]},
+			{"attempt 0", func() error { return a.cursors.Attempt(t.Context(), m, events.Inbox, s[:1]) }, []events.OpenMail{{Seq: s[0], Attempts: 1, Running: true, RanAt: 1}}, s[0] - 1},
+			{"nak 0", func() error { return a.cursors.Settle(t.Context(), m, events.Inbox, commands.Ended{Nak: s[:1]}) }, []events.OpenMail{{Seq: s[0], Attempts: 1, RanAt: 1}}, s[0] - 1},
+			{"attempt 1", func() error { return a.cursors.Attempt(t.Context(), m, events.Inbox, s[1:2]) }, []events.OpenMail{{Seq: s[0], Attempts: 1, RanAt: 1}, {Seq: s[1], Attempts: 1, Running: true, RanAt: 1}}, s[0] - 1},
+			{"ack 1", func() error { return a.cursors.Settle(t.Context(), m, events.Inbox, commands.Ended{Ack: s[1:2]}) }, []events.OpenMail{{Seq: s[0], Attempts: 1, RanAt: 1}}, s[0] - 1},
+			{"ack 2 unseen", func() error { return a.cursors.Settle(t.Context(), m, events.Inbox, commands.Ended{Ack: s[2:3]}) }, []events.OpenMail{{Seq: s[0], Attempts: 1, RanAt: 1}}, s[0] - 1},
+			{"attempt 0 again", func() error { return a.cursors.Attempt(t.Context(), m, events.Inbox, s[:1]) }, []events.OpenMail{{Seq: s[0], Attempts: 2, Running: true, RanAt: 1}}, s[0] - 1},
+			{"ack 0", func() error { return a.cursors.Settle(t.Context(), m, events.Inbox, commands.Ended{Ack: s[:1]}) }, nil, s[2]},
+			{"ack 0 again", func() error { return a.cursors.Settle(t.Context(), m, events.Inbox, commands.Ended{Ack: s[:1]}) }, nil, s[2]},
 		}
 		for _, step := range steps {
 			if err := step.do(); err != nil {
@@ -301,7 +301,7 @@ func TestSchedule13ZombiesAttempt(t *testing.T) {
 				if err := b.cursors.Attempt(t.Context(), next, events.Inbox, seqs); err != nil {
 					t.Errorf("the successor's attempt: %v", err)
 				}
-				if err := a.cursors.Settle(t.Context(), m, events.Inbox, seqs, nil); kind(err) != "fenced" {
+				if err := a.cursors.Settle(t.Context(), m, events.Inbox, commands.Ended{Ack: seqs}); kind(err) != "fenced" {
 					t.Errorf("the zombie settles: got %v, want fenced", err)
 				}
 			})
@@ -325,7 +325,7 @@ func TestCursorOutcomeUnknownStaysUnknown(t *testing.T) {
 		a.conn.Faults.DropAnswer(events.StreamCursor, f.Subjects.Cursor("dev", events.Inbox), 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if err := a.cursors.Settle(ctx, m, events.Inbox, s[:1], nil); kind(err) != "unknown" {
+		if err := a.cursors.Settle(ctx, m, events.Inbox, commands.Ended{Ack: s[:1]}); kind(err) != "unknown" {
 			t.Fatalf("got %v, want unknown", err)
 		}
 		if len(m.Cursors[events.Inbox].Open) != 1 {

@@ -67,26 +67,6 @@ func (s *Shell) Complete(ctx context.Context, t Tenure, c events.TurnCompleted) 
 	return errors.Join(failed...)
 }
 
-// recorded says that a write-once subject has its record: done is done.
-func recorded(err error) bool {
-	return errors.Is(err, events.ErrExists) || errors.Is(err, events.ErrConflict)
-}
-
-// Park sets mail aside in DEAD with its reason, write-once. The caller settles
-// it on the cursor afterwards, so a crash between parks it twice under one
-// subject, which is once.
-func (s *Shell) Park(ctx context.Context, t Tenure, p events.MailParked) error {
-	w, err := s.write(s.outside(t), p, nil)
-	if err != nil {
-		return err
-	}
-	w.Check = &events.Check{Subject: w.Subject}
-	if _, err = s.log.Append(ctx, events.StreamDead, w); err != nil && !recorded(err) {
-		return fmt.Errorf("park mail %d of %s: %w", p.MailSeq, p.Handle, err)
-	}
-	return nil
-}
-
 // Apply makes c the newest revision of the company, unless it is that already,
 // and returns the revision in force.
 func (s *Shell) Apply(ctx context.Context, c events.CompanyApplied) (uint64, error) {

@@ -233,8 +233,10 @@ func TestRefusedIsNotUnknown(t *testing.T) {
 			"report":    {events.StreamFleet, func(ctx context.Context) error { return a.Established(ctx, held) }},
 			"take over": {events.StreamCursor, func(ctx context.Context) error { _, err := a.cursors.TakeOver(ctx, held); return err }},
 			"attempt":   {events.StreamCursor, func(ctx context.Context) error { return a.cursors.Attempt(ctx, m, events.Inbox, seqs) }},
-			"settle":    {events.StreamCursor, func(ctx context.Context) error { return a.cursors.Settle(ctx, m, events.Inbox, seqs, nil) }},
-			"complete":  {events.StreamWork, func(ctx context.Context) error { return a.Complete(ctx, held, turnOf(held, "e1")) }},
+			"settle": {events.StreamCursor, func(ctx context.Context) error {
+				return a.cursors.Settle(ctx, m, events.Inbox, commands.Ended{Ack: seqs})
+			}},
+			"complete": {events.StreamWork, func(ctx context.Context) error { return a.Complete(ctx, held, turnOf(held, "e1")) }},
 			"park": {events.StreamDead, func(ctx context.Context) error {
 				return a.Park(ctx, held, events.MailParked{Handle: "dev", MailSeq: 1, Epoch: 1, Owner: a.Self(), Reason: "r"})
 			}},

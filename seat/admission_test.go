@@ -279,7 +279,7 @@ func TestSchedule5UncountedPause(t *testing.T) {
 		if err := cursors.Attempt(t.Context(), m, events.Inbox, []uint64{seq}); err == nil {
 			t.Error("the zombie started a turn")
 		}
-		if err := cursors.Settle(t.Context(), m, events.Inbox, commands.Ended{Ack: []uint64{seq}, Nak: nil}); err == nil {
+		if err := cursors.Settle(t.Context(), m, events.Inbox, commands.Ended{Ack: []uint64{seq}}); err == nil {
 			t.Error("the zombie settled mail")
 		}
 		zombie.Clock.Resume()

@@ -123,7 +123,7 @@ func turnOn(ctx context.Context, f *seattest.Fleet, n *seattest.Node, m *command
 		case <-time.After(70 * time.Millisecond):
 		}
 	}
-	_ = n.Cursors.Settle(ctx, m, events.Inbox, commands.Ended{Ack: []uint64{seq}, Nak: nil})
+	_ = n.Cursors.Settle(ctx, m, events.Inbox, commands.Ended{Ack: []uint64{seq}})
 }
 
 // TestExclusive runs three hosts, each with turns on every seat that it holds,

@@ -56,7 +56,8 @@ type inbox struct {
 	end           context.CancelCauseFunc
 	unsubscribe   func()
 
-	due     map[uint64]time.Time // open messages and when they are tried again
+	over    overRuns
+	due     map[uint64]time.Time // open messages and when they are tried (again)
 	caught  bool                 // the last read found nothing newer
 	woken   bool                 // by a wake-up, since caught
 	full    bool                 // said already that the cursor is full
@@ -99,7 +100,10 @@ const noPause = -1
 // step does one thing and says how long to wait before the next, 0 for as long
 // as nothing happens, and whether the inbox may go on.
 func (b *inbox) step(ctx context.Context) (pause time.Duration, on bool) {
-	msg, pause, err := b.next(ctx)
+	if pause, on := b.free(ctx); pause != noPause || !on {
+		return pause, on
+	}
+	found, pause, err := b.next(ctx)
 	var fenced *aggregates.FencedError
 	switch {
 	case errors.As(err, &fenced):
@@ -107,7 +111,7 @@ func (b *inbox) step(ctx context.Context) (pause time.Duration, on bool) {
 		return noPause, false
 	case err == nil:
 		b.woken = false
-		return b.process(ctx, msg)
+		return b.process(ctx, found)
 	case errors.Is(err, errNothing):
 		return pause, b.idle(ctx)
 	default:
@@ -117,7 +121,7 @@ func (b *inbox) step(ctx context.Context) (pause time.Duration, on bool) {
 }
 
 // restart schedules what the tenure found open: a turn that never ended is
-// tried at once, a Nak's backoff begins anew (design §6).
+// tried at once, as is what was only seen, a Nak's backoff begins anew (design §6).
 func (b *inbox) restart() {
 	b.due = map[uint64]time.Time{}
 	now := time.Now()
@@ -132,30 +136,6 @@ func (b *inbox) restart() {
 // errNothing: no message is due.
 var errNothing = errors.New("nothing to do")
 
-// next returns the message to work on: an open one that is due, else the next
-// unread one. With errNothing comes how long until an open one is due, 0: none.
-func (b *inbox) next(ctx context.Context) (events.Message, time.Duration, error) {
-	now, soonest := time.Now(), time.Duration(0)
-	for _, o := range b.cursor().Open {
-		wait := b.due[o.Seq].Sub(now)
-		if wait <= 0 {
-			return b.open(ctx, o.Seq)
-		}
-		if soonest == 0 || wait < soonest {
-			soonest = wait
-		}
-	}
-	if b.caught || b.atBound() {
-		return events.Message{}, soonest, errNothing
-	}
-	msg, err := b.mail.Next(ctx, b.m.Tenure.Lease.ID, b.box, b.cursor().Read+1)
-	if errors.Is(err, events.ErrNotFound) {
-		b.caught = true
-		return events.Message{}, soonest, errNothing
-	}
-	return msg, 0, err
-}
-
 // open reads a message that was seen before. One that is gone is settled: only
 // its removal by an operator or by the retirement of the mailbox takes it.
 func (b *inbox) open(ctx context.Context, seq uint64) (events.Message, time.Duration, error) {
@@ -168,7 +148,7 @@ func (b *inbox) open(ctx context.Context, seq uint64) (events.Message, time.Dura
 			return msg, 0, err // not gone: another stream, or not answered
 		}
 		b.log.Warn(logMailGone, "mail_seq", seq)
-		if err := b.worker.Cursors.Settle(ctx, b.m, b.box, []uint64{seq}, nil); err != nil {
+		if err := b.worker.Cursors.Settle(ctx, b.m, b.box, commands.Ended{Ack: []uint64{seq}}); err != nil {
 			return msg, 0, err
 		}
 		return msg, time.Millisecond, errNothing
@@ -176,30 +156,62 @@ func (b *inbox) open(ctx context.Context, seq uint64) (events.Message, time.Dura
 	return msg, 0, err
 }
 
-// process works on one message; it answers as step does.
-func (b *inbox) process(ctx context.Context, msg events.Message) (pause time.Duration, on bool) {
+// process works on one batch; it answers as step does.
+func (b *inbox) process(ctx context.Context, found batch) (pause time.Duration, on bool) {
 	if !b.gate.enter() {
 		return noPause, true // held since it was read; it is read again
 	}
 	defer b.gate.leave()
-	v := b.worker.handle(ctx, b.m, b.box, msg)
+	v := b.worker.handle(ctx, b.m, b.box, found)
 	if errors.Is(v.alive, ErrChildrenAlive) {
 		b.alive = v.alive
 	}
+	b.reschedule(found, v.then)
 	switch v.then {
 	case acked:
-		delete(b.due, msg.Seq)
-		if b.settled++; b.settled >= purgeEvery {
+		if b.settled += len(found.msgs); b.settled >= purgeEvery {
 			b.purge(ctx)
 		}
-	case nakked:
-		b.due[msg.Seq] = time.Now().Add(backoff(v.attempts))
 	case deferred:
 		b.hold()
 	case postponed:
 		return readAgain, b.sameMail(ctx) // what could not be recorded may come from another stream
 	case ended:
 		return noPause, false
+	case nakked, held:
+	}
+	return noPause, true
+}
+
+// reschedule follows what became of a batch: the cursor says what is open now.
+func (b *inbox) reschedule(found batch, then then) {
+	now, open := time.Now(), b.cursor().Open
+	due := make(map[uint64]time.Time, len(open))
+	for _, o := range open {
+		var known bool
+		if due[o.Seq], known = b.due[o.Seq]; !known {
+			due[o.Seq] = now // seen on the way
+		}
+	}
+	if then == nakked {
+		for _, msg := range found.msgs {
+			if o, is := openMail(open, msg.Seq); is {
+				due[o.Seq] = now.Add(backoff(o.Attempts))
+			}
+		}
+	}
+	b.due = due
+}
+
+// free makes unread what runs that have ended held back; it answers as step does.
+func (b *inbox) free(ctx context.Context) (pause time.Duration, on bool) {
+	for _, run := range b.over.all() {
+		err := b.worker.Cursors.Free(ctx, b.m, b.box, run)
+		if err != nil {
+			v := refused(b.log, err)
+			return readAgain, v.then != ended
+		}
+		b.over.done(run)
 	}
 	return noPause, true
 }

@@ -162,6 +162,16 @@ func (x *Inboxes) Lift(handle string, fn func(sagas.Holds) sagas.Holds) {
 	}
 }
 
+// RunEnded lets the mail that was held behind a run of the seat run now (D1). A
+// seat that is not attached here needs none: who attaches it frees what no live
+// run holds (Schedule17).
+func (x *Inboxes) RunEnded(handle, run string) {
+	if b := x.of(handle); b != nil {
+		b.over.add(run)
+		poke(b.wake)
+	}
+}
+
 func (x *Inboxes) of(handle string) *inbox {
 	x.mu.Lock()
 	defer x.mu.Unlock()

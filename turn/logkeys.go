@@ -14,7 +14,6 @@ const (
 	logRerun               = "turn_rerun_after_unfinished_attempt"
 	logFenced              = "mailbox_taken_over"
 	logAttemptUnrecorded   = "mailbox_cursor_not_written"
-	logMailDropped         = "mail_runs_no_turn"
 	logMailUnread          = "mail_not_read"
 	logMailGone            = "mail_gone"
 	logMailKept            = "mail_purge_postponed"

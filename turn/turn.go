@@ -61,26 +61,27 @@ func (c fencedCalls) Call(ctx context.Context, id, tool string, args json.RawMes
 }
 
 // run does the turn that the attempt record admitted and decides by its own
-// record what becomes of the trigger (B1).
-func (w *Worker) run(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, seq uint64, mail events.Mail, attempt int) verdictOf {
-	log := w.log(m, mail)
-	req := Request{
-		Seat: mail.Handle, Epoch: m.Tenure.Epoch, WorkKey: WorkKey([]string{mail.ID}), Attempt: attempt,
-		Events: []Event{{ID: mail.ID, Type: mail.Type, Time: mail.Time, Data: mail.Data, Conversation: mail.Conversation}},
+// record what becomes of the triggers (B1).
+func (w *Worker) run(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, todo []trigger, attempt int) verdictOf {
+	log := w.log(m, todo)
+	req := Request{Seat: m.Tenure.Lease.ID, Epoch: m.Tenure.Epoch, WorkKey: WorkKey(idsOf(todo)), Attempt: attempt}
+	for _, t := range todo {
+		req.Events = append(req.Events, Event{ID: t.mail.ID, Type: t.mail.Type, Time: t.mail.Time, Data: t.mail.Data, Conversation: t.mail.Conversation})
 	}
 	start := time.Now()
-	w.started(mail, attempt)
-	log.Info(logTurnStarted, "attempt", attempt, "type", mail.Type)
+	w.started(todo[0].mail, attempt)
+	log.Info(logTurnStarted, "attempt", attempt, "type", todo[0].mail.Type)
 	reply, reached, err := w.work(ctx, req)
-	v := verdictOf{attempts: attempt}
+	v := verdictOf{}
 	if errors.Is(err, ErrChildrenAlive) {
 		v.alive = err
 		log.Error(logChildrenAlive, keyErr, err, "do", "nothing yet: the seat is kept until they are gone")
 	}
 	c := events.TurnCompleted{
-		Handle: mail.Handle, EventIDs: []string{mail.ID}, WorkKey: req.WorkKey, Epoch: m.Tenure.Epoch,
+		Handle: req.Seat, EventIDs: idsOf(todo), WorkKey: req.WorkKey, Epoch: m.Tenure.Epoch,
 		Owner: m.Tenure.Owner, Outcome: events.OutcomeDone, Attempts: attempt, Reply: reply.JSON,
 	}
+	settled := commands.Ended{Ack: seqsOf(todo)}
 	var broke *panicked
 	switch {
 	case reply.JSON != nil:
@@ -92,22 +93,22 @@ func (w *Worker) run(ctx context.Context, m *commands.Mailboxes, box events.Mail
 		w.ended(EndCompleted, attempt, start)
 		log.Info(logTurnCompleted, "attempts", attempt, "took", time.Since(start))
 		v.then = acked
-		return w.record(ctx, m, box, []uint64{seq}, nil, v)
+		return w.record(ctx, m, box, settled, v)
 	case errors.Is(err, ErrStoppedByPerson): // the person does not want it to go on (F4)
 		log.Warn(logTurnStopped, keyErr, err)
 		w.ended(EndStopped, attempt, start)
 		c.Outcome, c.Why = events.OutcomeStopped, ErrStoppedByPerson.Error()
 		w.complete(ctx, m, c)
 		v.then = acked
-		return w.record(ctx, m, box, []uint64{seq}, nil, v)
+		return w.record(ctx, m, box, settled, v)
 	case errors.As(err, &broke):
 		log.Error(logPanicked, "panic", broke.value, "stack", string(broke.stack))
 		w.ended(EndPanicked, attempt, start)
-		return w.giveUp(ctx, m, box, seq, c, events.SkipPanicked, err, v)
+		return w.giveUp(ctx, m, box, todo, c, events.SkipPanicked, err, v)
 	case reached:
 		log.Error(logTurnBroke, keyErr, err)
 		w.ended(EndBroke, attempt, start)
-		return w.giveUp(ctx, m, box, seq, c, events.SkipBrokeOutside, err, v)
+		return w.giveUp(ctx, m, box, todo, c, events.SkipBrokeOutside, err, v)
 	case errors.Is(err, ErrFenced), ctx.Err() != nil:
 		log.Warn(logTurnFenced, keyErr, err)
 		w.ended(EndFenced, attempt, start)
@@ -117,7 +118,7 @@ func (w *Worker) run(ctx context.Context, m *commands.Mailboxes, box events.Mail
 		log.Warn(logTurnFailed, keyErr, err, "again_in", backoff(attempt))
 		w.ended(EndFailed, attempt, start)
 		v.then = nakked
-		return w.record(ctx, m, box, nil, []uint64{seq}, v)
+		return w.record(ctx, m, box, commands.Ended{Nak: seqsOf(todo), Why: err.Error()}, v)
 	}
 }
 
@@ -166,20 +167,23 @@ func (w *Worker) complete(ctx context.Context, m *commands.Mailboxes, c events.T
 	}
 }
 
-// giveUp records a turn that broke after it acted, and settles its trigger: the
+// giveUp records a turn that broke after it acted, and settles its triggers: the
 // writes cannot be undone, and a re-run would repeat them (B1, B3).
 //
 // The cursor is asked first, by ending the attempt on it: once a successor has
-// taken it over, the trigger is the successor's to decide about, and a verdict
+// taken it over, the triggers are the successor's to decide about, and a verdict
 // of ours in the ledger would stand in the way of its own.
-func (w *Worker) giveUp(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, seq uint64, c events.TurnCompleted, why events.SkipReason, cause error, v verdictOf) verdictOf {
-	ours := w.record(ctx, m, box, nil, []uint64{seq}, v)
+func (w *Worker) giveUp(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, todo []trigger, c events.TurnCompleted, why events.SkipReason, cause error, v verdictOf) verdictOf {
+	c.Outcome, c.Why, c.Reply = events.OutcomeFailed, clip(cause.Error(), maxWhy), nil
+	ours := w.record(ctx, m, box, commands.Ended{Nak: seqsOf(todo), Why: c.Why}, v)
 	if ours.then == ended || ours.then == postponed {
 		v.then = ours.then
 		return v
 	}
-	c.Outcome, c.Why, c.Reply = events.OutcomeFailed, clip(cause.Error(), maxWhy), nil
 	w.complete(ctx, m, c)
-	v.then = w.skip(ctx, m, box, seq, c.EventIDs[0], why, c.Why).then
+	for _, id := range c.EventIDs {
+		w.report(ctx, m, id, why, c.Why)
+	}
+	v.then = w.record(ctx, m, box, commands.Ended{Ack: seqsOf(todo)}, verdictOf{then: acked}).then
 	return v
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/seat-tenure/tenure/aggregates"
@@ -25,8 +26,10 @@ type Admission interface {
 
 // Cursors records attempts and how they ended.
 type Cursors interface {
-	Attempt(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, seqs []uint64) error
-	Settle(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, ack, nak []uint64) error
+	Attempt(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, seqs []uint64, seen ...uint64) error
+	Settle(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, e commands.Ended) error
+	Hold(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, run string, seqs []uint64) error
+	Free(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, run string) error
 	Check(ctx context.Context, m *commands.Mailboxes, box events.Mailbox) error
 }
 
@@ -49,7 +52,15 @@ type Agents interface {
 	Agent(handle string) (Agent, error)
 }
 
-// Worker turns a message into at most one turn.
+// Runs tells of the detached runs that hold seats: while one does, the seat's mail
+// waits behind it (S2).
+type Runs interface {
+	// Holding names the run that holds the seat; "" when none does. Once a run has
+	// ended it is not named again, and then Inboxes.RunEnded is called.
+	Holding(handle string) (run string)
+}
+
+// Worker turns messages into turns, each message into at most one.
 type Worker struct {
 	Subjects  events.Subjects
 	Admission Admission
@@ -58,6 +69,7 @@ type Worker struct {
 	Agents    Agents
 	Sender    Sender
 	Status    Status
+	Runs      Runs // nil: nothing holds a seat
 	Log       *slog.Logger
 	// Swapped is told that a seat's MAIL is not the stream its cursor was made
 	// from; it must not block.
@@ -72,52 +84,124 @@ type then int
 const (
 	acked     then = iota // settled for good
 	nakked                // to come again after a backoff, behind newer mail
+	held                  // kept behind a run without an attempt; read on
 	deferred              // nothing settled; stop reading until a renewal succeeds
 	postponed             // nothing settled, the broker did not answer; try again soon
 	ended                 // a successor has the cursor, or the inbox was told to end
 )
 
 type verdictOf struct {
-	then     then
-	attempts int   // turns started on the message so far
-	alive    error // ErrChildrenAlive, when the turn left processes
+	then  then
+	alive error // ErrChildrenAlive, when the turn left processes
 }
 
-// handle takes one message through the life of a turn (design §6): decoded,
-// ledger asked, admitted, attempt recorded, run, completed, settled.
-func (w *Worker) handle(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, msg events.Message) verdictOf {
-	mail, err := events.DecodeMail(w.Subjects, msg)
-	if err != nil {
-		return w.park(ctx, m, box, msg, mail, fmt.Sprintf("it cannot be read: %v", err))
+// trigger is one message of a batch, read.
+type trigger struct {
+	seq  uint64
+	mail events.Mail
+}
+
+// handle takes a batch through the life of a turn (design §6): decoded, ledger
+// asked for each, admitted, attempt recorded, run, completed, settled.
+func (w *Worker) handle(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, b batch) verdictOf {
+	all := make([]trigger, len(b.msgs))
+	for i, msg := range b.msgs {
+		mail, err := events.DecodeMail(w.Subjects, msg)
+		switch {
+		case err != nil: // alone: nobody gathers what cannot be read
+			return w.park(ctx, m, box, msg, mail, fmt.Sprintf("it cannot be read: %v", err))
+		case !events.Ledgered(mail.Type): // K4: told, settled, never recorded in the ledger
+			return w.park(ctx, m, box, msg, mail, fmt.Sprintf("mail of type %q runs no turn", clip(mail.Type, maxTool)))
+		}
+		all[i] = trigger{msg.Seq, mail}
 	}
-	log := w.log(m, mail)
-	if !events.Ledgered(mail.Type) { // K4: logged, settled, never recorded
-		log.Info(logMailDropped, "type", mail.Type)
-		return w.settle(ctx, m, box, msg.Seq)
+	todo, v, going := w.without(ctx, m, box, all, b.seen)
+	if !going {
+		return v
 	}
-	done, ok, err := w.Ledger.Completed(ctx, mail.Handle, mail.ID)
-	if err != nil {
-		log.Warn(logLedgerUnread, keyErr, err) // fails open: run it (K3)
+	if w.Runs != nil {
+		if run := w.Runs.Holding(m.Tenure.Lease.ID); run != "" {
+			return w.hold(ctx, m, box, run, b)
+		}
 	}
-	if ok {
-		log.Info(logTriggerSkipped, "why", events.SkipCompleted)
-		return w.skip(ctx, m, box, msg.Seq, mail.ID, events.SkipCompleted, fmt.Sprintf("recorded at epoch %d by %s", done.Epoch, done.Owner))
-	}
-	epoch, err := w.Admission.MayStart(mail.Handle)
+	epoch, err := w.Admission.MayStart(m.Tenure.Lease.ID)
 	if err != nil || epoch != m.Tenure.Epoch {
 		return verdictOf{then: deferred}
 	}
-	before, seen := openMail(m.Cursors[box].Open, msg.Seq)
-	if seen && before.Attempts >= Budget {
-		return w.park(ctx, m, box, msg, mail, fmt.Sprintf("%d turns were started on it and none completed", before.Attempts))
+	most, again := 0, 0
+	for _, t := range todo {
+		before, _ := openMail(m.Cursors[box].Open, t.seq)
+		if before.Attempts >= Budget { // alone: what failed so often runs singly
+			return w.park(ctx, m, box, b.msgs[0], t.mail, fmt.Sprintf("%d turns were started on it and none completed", before.Attempts))
+		}
+		most = max(most, before.Attempts)
+		if before.Running {
+			again = most + 1
+		}
 	}
-	if err := w.Cursors.Attempt(ctx, m, box, []uint64{msg.Seq}); err != nil {
-		return refused(log, err)
+	if err := w.Cursors.Attempt(ctx, m, box, seqsOf(todo), b.seen...); err != nil {
+		return refused(w.log(m, todo), err)
 	}
-	if before.Running {
-		log.Warn(logRerun, "attempt", before.Attempts+1)
+	if again > 0 {
+		w.log(m, todo).Warn(logRerun, "attempt", most+1)
 	}
-	return w.run(ctx, m, box, msg.Seq, mail, before.Attempts+1)
+	return w.run(ctx, m, box, todo, most+1)
+}
+
+// without settles those of the triggers whose work is done already (K1, K2) and
+// returns the rest; going is false when there is nothing to go on with.
+func (w *Worker) without(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, all []trigger, seen []uint64) (todo []trigger, v verdictOf, going bool) {
+	var done []uint64
+	for _, t := range all {
+		log := w.log(m, []trigger{t})
+		c, ok, err := w.Ledger.Completed(ctx, t.mail.Handle, t.mail.ID)
+		if err != nil {
+			log.Warn(logLedgerUnread, keyErr, err) // fails open: run it (K3)
+		}
+		if !ok {
+			todo = append(todo, t)
+			continue
+		}
+		log.Info(logTriggerSkipped, "why", events.SkipCompleted)
+		w.report(ctx, m, t.mail.ID, events.SkipCompleted, fmt.Sprintf("recorded at epoch %d by %s", c.Epoch, c.Owner))
+		done = append(done, t.seq)
+	}
+	if len(done) == 0 {
+		return todo, verdictOf{}, true
+	}
+	// What is still to run lies on the way to what is done, and stays open.
+	v = w.record(ctx, m, box, commands.Ended{Ack: done, Seen: upTo(slices.Max(done), slices.Concat(seen, seqsOf(todo)))}, verdictOf{then: acked})
+	return todo, v, v.then == acked && len(todo) > 0
+}
+
+// upTo are those of the sequences that do not lie behind last.
+func upTo(last uint64, seqs []uint64) []uint64 {
+	return slices.DeleteFunc(seqs, func(seq uint64) bool { return seq > last })
+}
+
+// hold keeps a batch behind the run that holds the seat, without an attempt. What
+// was only seen on the way is kept with it: it would be held next.
+func (w *Worker) hold(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, run string, b batch) verdictOf {
+	if err := w.Cursors.Hold(ctx, m, box, run, slices.Concat(b.seqs(), b.seen)); err != nil {
+		return refused(w.Log.With(keySeat, m.Tenure.Lease.ID, keyEpoch, m.Tenure.Epoch), err)
+	}
+	return verdictOf{then: held}
+}
+
+func seqsOf(all []trigger) []uint64 {
+	seqs := make([]uint64, len(all))
+	for i, t := range all {
+		seqs[i] = t.seq
+	}
+	return seqs
+}
+
+func idsOf(all []trigger) []string {
+	ids := make([]string, len(all))
+	for i, t := range all {
+		ids[i] = t.mail.ID
+	}
+	return ids
 }
 
 // refused says what a cursor's answer means for reading on.
@@ -131,19 +215,14 @@ func refused(log *slog.Logger, err error) verdictOf {
 	return verdictOf{then: postponed}
 }
 
-// settle records that the message is done with.
-func (w *Worker) settle(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, seq uint64) verdictOf {
-	return w.record(ctx, m, box, []uint64{seq}, nil, verdictOf{then: acked})
-}
-
-// record writes how the message ended. The turn is over by now and its effects
+// record writes how messages ended. The turn is over by now and its effects
 // stand, so this is tried until it is answered: not to know that it is over
 // would run it again. When the inbox is told to end, one more try is made.
-func (w *Worker) record(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, ack, nak []uint64, v verdictOf) verdictOf {
+func (w *Worker) record(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, e commands.Ended, v verdictOf) verdictOf {
 	log := w.Log.With(keySeat, m.Tenure.Lease.ID, keyEpoch, m.Tenure.Epoch)
 	for {
 		trying, cancel := outlast(ctx)
-		err := w.Cursors.Settle(trying, m, box, ack, nak)
+		err := w.Cursors.Settle(trying, m, box, e)
 		cancel()
 		if err == nil {
 			return v
@@ -177,44 +256,22 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// skip records why no turn is run on the message any more, then settles it.
-func (w *Worker) skip(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, seq uint64, eventID string, why events.SkipReason, detail string) verdictOf {
+// report records why no turn is run on the trigger any more.
+func (w *Worker) report(ctx context.Context, m *commands.Mailboxes, eventID string, why events.SkipReason, detail string) {
 	reporting, cancel := outlast(ctx)
 	defer cancel()
 	if err := w.Ledger.Skipped(reporting, m.Tenure, eventID, why, detail); err != nil {
 		w.Log.Warn(logSkipUnrecorded, keySeat, m.Tenure.Lease.ID, "event", eventID, keyErr, err)
 	}
 	w.skipped(why)
-	return w.settle(ctx, m, box, seq)
 }
 
-// park sets mail aside in DEAD with its reason, then settles it: one bad
-// message never blocks a seat. Only a seat that may start turns may park.
-func (w *Worker) park(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, msg events.Message, mail events.Mail, reason string) verdictOf {
-	if epoch, err := w.Admission.MayStart(m.Tenure.Lease.ID); err != nil || epoch != m.Tenure.Epoch {
-		return verdictOf{then: deferred}
+func (w *Worker) log(m *commands.Mailboxes, all []trigger) *slog.Logger {
+	log := w.Log.With(keySeat, m.Tenure.Lease.ID, keyEpoch, m.Tenure.Epoch, "event", all[0].mail.ID)
+	if len(all) > 1 {
+		log = log.With("events", len(all))
 	}
-	before, _ := openMail(m.Cursors[box].Open, msg.Seq)
-	p := events.MailParked{
-		Handle: m.Tenure.Lease.ID, Mailbox: box, EventID: mail.ID, MailSeq: msg.Seq, Mail: m.Cursors[box].Mail,
-		Epoch: m.Tenure.Epoch, Owner: m.Tenure.Owner, Attempts: before.Attempts, Reason: reason,
-		Header: msg.Header, Data: msg.Data,
-	}
-	log := w.Log.With(keySeat, p.Handle, keyEpoch, p.Epoch, "mail_seq", msg.Seq, "event", mail.ID)
-	if err := w.Ledger.Park(ctx, m.Tenure, p); err != nil {
-		log.Warn(logParkFailed, keyErr, err)
-		return verdictOf{then: postponed}
-	}
-	w.parked()
-	log.Error(logParked, keyReason, reason, "do", "read it in the DEAD stream, mend what sent it or what runs it, and send it again")
-	if mail.ID == "" {
-		return w.settle(ctx, m, box, msg.Seq)
-	}
-	return w.skip(ctx, m, box, msg.Seq, mail.ID, events.SkipParked, reason)
-}
-
-func (w *Worker) log(m *commands.Mailboxes, mail events.Mail) *slog.Logger {
-	return w.Log.With(keySeat, m.Tenure.Lease.ID, keyEpoch, m.Tenure.Epoch, "event", mail.ID)
+	return log
 }
 
 // openMail finds a message among those seen and not settled.

@@ -136,8 +136,9 @@ func TestUnreadableMailIsSetAside(t *testing.T) {
 	})
 }
 
-// TestUnledgeredMail proves that mail of other types runs nothing, is recorded
-// nowhere, and is named and settled (K4).
+// TestUnledgeredMail proves that mail of other types runs nothing, is in no
+// ledger, is set aside at first sight where its sender's mistake can be seen, and
+// keeps nothing else from flowing (K4).
 func TestUnledgeredMail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fleetOf(t)
@@ -150,8 +151,11 @@ func TestUnledgeredMail(t *testing.T) {
 		if got := d.agent.ids(); len(got) != 4 || slices.Contains(got, "n1") {
 			t.Errorf("ran %q", got)
 		}
-		if _, ok := completed(t, f, "n1"); ok || d.log.Count("mail_runs_no_turn", "type=newsletter") != 1 || waiting(t, f) > 0 {
+		if _, ok := completed(t, f, "n1"); ok || d.log.Count("mail_parked", "event=n1") != 1 || waiting(t, f) > 0 {
 			t.Error("it is recorded, unnamed or unsettled")
+		}
+		if p := parked(f); len(p) != 1 || p[0].Attempts != 0 || !strings.Contains(p[0].Reason, `"newsletter" runs no turn`) {
+			t.Errorf("parked: %+v", p)
 		}
 	})
 }
