@@ -171,6 +171,8 @@ func DecideCursor(handle string, box events.Mailbox, s Cursor, cmd CursorCommand
 	case HoldMail:
 		body.Mail = cmd.Mail
 		return decideHold(body, cmd)
+	case RetireMail:
+		return decideRetire(body, cmd)
 	case FreeMail:
 		open, any := freed(body.Open, func(run string) bool { return run == cmd.Run })
 		if !any {

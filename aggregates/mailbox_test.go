@@ -21,15 +21,18 @@ func TestRegisterOnce(t *testing.T) {
 		{"a-2", []events.Event{events.MailboxRegistered{Handle: "dev", AgentID: "a-2"}}},
 		{"a-2", nil},
 	} {
-		got := aggregates.DecideRegister(s, "dev", step.agent)
+		got, err := aggregates.DecideRegister(s, "dev", step.agent)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if !reflect.DeepEqual(got, step.want) {
 			t.Errorf("step %d: got %+v, want %+v", i, got, step.want)
 		}
 		for _, e := range got {
-			s = aggregates.EvolveMailbox(s, uint64(i+1), e.(events.MailboxRegistered))
+			s = aggregates.EvolveMailbox(s, uint64(i+1), e)
 		}
 	}
-	if s.Last != 3 || !s.Registered {
+	if s.Last != 3 || s.State != aggregates.MailboxRegistered {
 		t.Errorf("state %+v, want the registration at 3", s)
 	}
 }

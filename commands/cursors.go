@@ -37,53 +37,6 @@ type Mailboxes struct {
 	Cursors map[events.Mailbox]aggregates.Cursor
 }
 
-// Register makes the seat's mailbox known: its cursors first, then the event
-// that says so, after which a missing cursor is an alarm and is never made anew
-// (design §2). Idempotent, so that any node may do it, at any boot (U1).
-func (c *Cursors) Register(ctx context.Context, handle, agentID string) error {
-	sh, record := c.shell, c.shell.subjects.MailboxRecord(handle)
-	return tries(events.SeatLease(handle), func() error {
-		var now aggregates.Mailbox
-		r, ok, err := sh.newest(ctx, events.StreamFleet, record)
-		if err != nil {
-			return err
-		}
-		if ok {
-			now = aggregates.EvolveMailbox(now, r.Seq, r.Event.(events.MailboxRegistered))
-		}
-		decided := aggregates.DecideRegister(now, handle, agentID)
-		if len(decided) == 0 {
-			return nil
-		}
-		if !now.Registered {
-			if err := c.create(ctx, handle); err != nil {
-				return err
-			}
-		}
-		w, err := sh.write(sh.meta(), decided[0], &events.Check{Subject: record, Last: now.Last})
-		if err != nil {
-			return err
-		}
-		_, err = sh.log.Append(ctx, events.StreamFleet, w)
-		return err
-	})
-}
-
-// create makes the cursors that are not there yet.
-func (c *Cursors) create(ctx context.Context, handle string) error {
-	mail, err := c.mail.Advance(ctx, events.StreamIdentity{}, 0)
-	if err != nil {
-		return err
-	}
-	for _, box := range events.Mailboxes {
-		_, _, err := c.apply(ctx, c.shell.meta(), handle, box, aggregates.Cursor{}, aggregates.CreateCursor{Mail: mail})
-		if err != nil && !errors.Is(err, events.ErrConflict) { // a conflict: it is there
-			return fmt.Errorf("create the %s cursor of %s: %w", box, handle, err)
-		}
-	}
-	return nil
-}
-
 // TakeOver makes t the tenure that may read and settle the seat's mail, in one
 // atomic batch over its cursors (design §4). Errors: *aggregates.FencedError
 // when a later tenure has them, *aggregates.NoCursorError and what

@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 )
 
@@ -54,6 +55,9 @@ func makeRegistry() map[string]spec {
 		NameSeatProven:        {1, famHost, decodeAs(func(e *SeatProven, t target) { e.Handle = t.handle })},
 		NameTriggerSkipped:    {1, famHost, decodeAs(func(e *TriggerSkipped, t target) { e.Handle = t.handle })},
 		NameMailboxRegistered: {1, famMailbox, decodeAs(func(e *MailboxRegistered, t target) { e.Handle = t.handle })},
+		NameMailboxRetiring:   {1, famMailbox, decodeAs(func(e *MailboxRetiring, t target) { e.Handle = t.handle })},
+		NameMailboxRetired:    {1, famMailbox, decodeAs(func(e *MailboxRetired, t target) { e.Handle = t.handle })},
+		NameCursorRetired:     {1, famCursor, decodeAs(func(e *CursorRetired, t target) { e.place(t) })},
 		NameStreamMarked:      {1, famLog, decodeAs(nowhere)},
 		NameCompanyApplied:    {1, famCompany, then(decodeAs(company), openRoster)},
 		NameCursorCreated:     {1, famCursor, decodeAs(func(e *CursorCreated, t target) { e.place(t) })},
@@ -78,6 +82,7 @@ func makeRegistry() map[string]spec {
 		NameHandoffDeclined:   {1, famHandoff, decodeAs(func(e *HandoffDeclined, t target) { e.place(t) })},
 		NameHandoffAbandoned:  {1, famHandoff, decodeAs(func(e *HandoffAbandoned, t target) { e.place(t) })},
 	}
+	maps.Copy(r, retirementRegistry())
 	for kind, names := range leaseNames {
 		r[names[0]] = spec{1, famLease, onLease(kind, false, decodeAs(func(e *LeaseClaimed, t target) { e.Lease = t.lease }))}
 		r[names[1]] = spec{1, famLease, onLease(kind, true, decodeAs(func(e *LeaseRenewed, t target) { e.Lease = t.lease }))}
@@ -85,6 +90,22 @@ func makeRegistry() map[string]spec {
 		r[names[3]] = spec{1, famLease, onLease(kind, false, decodeAs(func(e *LeaseFenced, t target) { e.Lease = t.lease }))}
 	}
 	return r
+}
+
+// retirementRegistry is the part that retirements are made of.
+func retirementRegistry() map[string]spec {
+	return map[string]spec{
+		NameMailboxAbsent:       {1, famRetirement, decodeAs(func(e *MailboxAbsent, t target) { e.place(t) })},
+		NameMailboxReturned:     {1, famRetirement, decodeAs(func(e *MailboxReturned, t target) { e.place(t) })},
+		NameRetirementTicked:    {1, famRetirement, decodeAs(func(e *RetirementTicked, t target) { e.place(t) })},
+		NameRetirementMarked:    {1, famRetirement, decodeAs(func(e *RetirementMarked, t target) { e.place(t) })},
+		NameRetirementResumed:   {1, famRetirement, decodeAs(func(e *RetirementResumed, t target) { e.place(t) })},
+		NameRetirementUnmarked:  {1, famRetirement, decodeAs(func(e *RetirementUnmarked, t target) { e.place(t) })},
+		NameRetirementTakenOver: {1, famRetirement, decodeAs(func(e *RetirementTakenOver, t target) { e.place(t) })},
+		NameRetirementRunsEnded: {1, famRetirement, decodeAs(func(e *RetirementRunsEnded, t target) { e.place(t) })},
+		NameRetirementPurged:    {1, famRetirement, decodeAs(func(e *RetirementPurged, t target) { e.place(t) })},
+		NameRetirementCompleted: {1, famRetirement, decodeAs(func(e *RetirementCompleted, t target) { e.place(t) })},
+	}
 }
 
 // onLease binds a lease decoder to its kind and subject.

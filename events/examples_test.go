@@ -69,6 +69,13 @@ func makeExamples() map[string]example {
 		events.NameMailboxRegistered: {
 			events.MailboxRegistered{Handle: "dev-2", AgentID: "7d9f1c7e-3c5b-5a64-8f0a-2b9e1d4c6a70"},
 			events.MailboxRegistered{Handle: "a", AgentID: "1"}},
+		events.NameMailboxRetiring: {
+			events.MailboxRetiring{Handle: "dev-2", AgentID: "7d9f1c7e-3c5b-5a64-8f0a-2b9e1d4c6a70", Saga: "dev-2.retirement-2"},
+			events.MailboxRetiring{Handle: "a", AgentID: "1", Saga: "a.retirement-1"}},
+		events.NameMailboxRetired: {
+			events.MailboxRetired{Handle: "dev-2", AgentID: "7d9f1c7e-3c5b-5a64-8f0a-2b9e1d4c6a70", Saga: "dev-2.retirement-2"},
+			events.MailboxRetired{Handle: "a", AgentID: "1", Saga: "a.retirement-1"}},
+		events.NameCursorRetired: {events.CursorRetired{CursorBody: cursorFull()}, events.CursorRetired{CursorBody: cursorMin()}},
 		events.NameStreamMarked: {
 			events.StreamMarked{Stream: events.StreamWork, Marker: "8f3a", CreatedAt: mailLife.CreatedAt},
 			events.StreamMarked{Stream: events.StreamFleet, Marker: "1"}},
@@ -120,6 +127,7 @@ func makeExamples() map[string]example {
 			events.MailDropped{ParkedBody: parkedFull()}, events.MailDropped{ParkedBody: parkedMin()}},
 		events.NameCursorSettled: {events.CursorSettled{CursorBody: cursorFull()}, events.CursorSettled{CursorBody: cursorMin()}},
 	}
+	addRetirements(all)
 	for _, l := range []events.Lease{events.SeatLease("dev-2"), events.NodeLease("node-1"), {Kind: events.KindWorker, ID: "retention"}} {
 		claim := events.LeaseClaimed{Lease: l, Epoch: 8, Owner: beta, Preferred: "node-1", TTL: 45000, Protocol: 4, Local: "d-1",
 			Over: &events.Over{Epoch: 7, Owner: alpha, LastSeq: 4810, Unseen: 45450}}

@@ -5,48 +5,61 @@ import "fmt"
 // Wire names. They are constants, never derived from Go types: renaming a type
 // must not orphan stored events. A retired name is never reused.
 const (
-	NameSeatClaimed       = "seat-claimed"
-	NameSeatRenewed       = "seat-renewed"
-	NameSeatReleased      = "seat-released"
-	NameSeatFenced        = "seat-fenced"
-	NameNodeClaimed       = "node-claimed"
-	NameNodeRenewed       = "node-renewed"
-	NameNodeReported      = "node-reported"
-	NameNodeReleased      = "node-released"
-	NameNodeFenced        = "node-fenced"
-	NameWorkerClaimed     = "worker-claimed"
-	NameWorkerRenewed     = "worker-renewed"
-	NameWorkerReleased    = "worker-released"
-	NameWorkerFenced      = "worker-fenced"
-	NameSeatEstablished   = "seat-established"
-	NameSeatPaused        = "seat-paused"
-	NameSeatResumed       = "seat-resumed"
-	NameSeatUnproven      = "seat-unproven"
-	NameSeatProven        = "seat-proven"
-	NameTriggerSkipped    = "turn-trigger-skipped"
-	NameMailboxRegistered = "mailbox-registered"
-	NameStreamMarked      = "stream-marked"
-	NameCompanyApplied    = "company-applied"
-	NameCursorCreated     = "cursor-created"
-	NameCursorOpened      = "cursor-opened"
-	NameCursorAttempted   = "cursor-attempted"
-	NameCursorSettled     = "cursor-settled"
-	NameCursorHeld        = "cursor-held"
-	NameCursorFreed       = "cursor-freed"
-	NameTurnCompleted     = "turn-completed"
-	NameMailParked        = "mail-parked"
-	NameMailReplayed      = "mail-replayed"
-	NameMailReturned      = "mail-returned"
-	NameMailDropped       = "mail-dropped"
-	NameSeatDeclined      = "seat-declined"
-	NameHandoffRequested  = "handoff-requested"
-	NameHandoffWarmed     = "handoff-warmed"
-	NameHandoffQuiesced   = "handoff-quiesced"
-	NameHandoffFlushed    = "handoff-flushed"
-	NameHandoffReleased   = "handoff-released"
-	NameHandoffCompleted  = "handoff-completed"
-	NameHandoffDeclined   = "handoff-declined"
-	NameHandoffAbandoned  = "handoff-abandoned"
+	NameSeatClaimed         = "seat-claimed"
+	NameSeatRenewed         = "seat-renewed"
+	NameSeatReleased        = "seat-released"
+	NameSeatFenced          = "seat-fenced"
+	NameNodeClaimed         = "node-claimed"
+	NameNodeRenewed         = "node-renewed"
+	NameNodeReported        = "node-reported"
+	NameNodeReleased        = "node-released"
+	NameNodeFenced          = "node-fenced"
+	NameWorkerClaimed       = "worker-claimed"
+	NameWorkerRenewed       = "worker-renewed"
+	NameWorkerReleased      = "worker-released"
+	NameWorkerFenced        = "worker-fenced"
+	NameSeatEstablished     = "seat-established"
+	NameSeatPaused          = "seat-paused"
+	NameSeatResumed         = "seat-resumed"
+	NameSeatUnproven        = "seat-unproven"
+	NameSeatProven          = "seat-proven"
+	NameTriggerSkipped      = "turn-trigger-skipped"
+	NameMailboxRegistered   = "mailbox-registered"
+	NameMailboxRetiring     = "mailbox-retiring"
+	NameMailboxRetired      = "mailbox-retired"
+	NameCursorRetired       = "cursor-retired"
+	NameMailboxAbsent       = "mailbox-absent"
+	NameMailboxReturned     = "mailbox-returned"
+	NameRetirementTicked    = "retirement-ticked"
+	NameRetirementMarked    = "retirement-marked"
+	NameRetirementResumed   = "retirement-resumed"
+	NameRetirementUnmarked  = "retirement-unmarked"
+	NameRetirementTakenOver = "retirement-taken-over"
+	NameRetirementRunsEnded = "retirement-runs-ended"
+	NameRetirementPurged    = "retirement-purged"
+	NameRetirementCompleted = "retirement-completed"
+	NameStreamMarked        = "stream-marked"
+	NameCompanyApplied      = "company-applied"
+	NameCursorCreated       = "cursor-created"
+	NameCursorOpened        = "cursor-opened"
+	NameCursorAttempted     = "cursor-attempted"
+	NameCursorSettled       = "cursor-settled"
+	NameCursorHeld          = "cursor-held"
+	NameCursorFreed         = "cursor-freed"
+	NameTurnCompleted       = "turn-completed"
+	NameMailParked          = "mail-parked"
+	NameMailReplayed        = "mail-replayed"
+	NameMailReturned        = "mail-returned"
+	NameMailDropped         = "mail-dropped"
+	NameSeatDeclined        = "seat-declined"
+	NameHandoffRequested    = "handoff-requested"
+	NameHandoffWarmed       = "handoff-warmed"
+	NameHandoffQuiesced     = "handoff-quiesced"
+	NameHandoffFlushed      = "handoff-flushed"
+	NameHandoffReleased     = "handoff-released"
+	NameHandoffCompleted    = "handoff-completed"
+	NameHandoffDeclined     = "handoff-declined"
+	NameHandoffAbandoned    = "handoff-abandoned"
 )
 
 // leaseNames gives the four names of each kind of lease.
@@ -95,6 +108,12 @@ func Name(e Event) string {
 		return NameTriggerSkipped
 	case MailboxRegistered:
 		return NameMailboxRegistered
+	case MailboxRetiring:
+		return NameMailboxRetiring
+	case MailboxRetired:
+		return NameMailboxRetired
+	case CursorRetired:
+		return NameCursorRetired
 	case StreamMarked:
 		return NameStreamMarked
 	case CompanyApplied:
@@ -126,6 +145,36 @@ func Name(e Event) string {
 	case HandoffEvent:
 		step, _ := e.Handoff()
 		return handoffNames[step]
+	case RetirementEvent:
+		return retirementName(e)
+	default:
+		panic(fmt.Sprintf("events: no wire name for %T", e))
+	}
+}
+
+// retirementName is Name for the events of a retirement.
+func retirementName(e RetirementEvent) string {
+	switch e.(type) {
+	case MailboxAbsent:
+		return NameMailboxAbsent
+	case MailboxReturned:
+		return NameMailboxReturned
+	case RetirementTicked:
+		return NameRetirementTicked
+	case RetirementMarked:
+		return NameRetirementMarked
+	case RetirementResumed:
+		return NameRetirementResumed
+	case RetirementUnmarked:
+		return NameRetirementUnmarked
+	case RetirementTakenOver:
+		return NameRetirementTakenOver
+	case RetirementRunsEnded:
+		return NameRetirementRunsEnded
+	case RetirementPurged:
+		return NameRetirementPurged
+	case RetirementCompleted:
+		return NameRetirementCompleted
 	default:
 		panic(fmt.Sprintf("events: no wire name for %T", e))
 	}

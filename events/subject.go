@@ -141,6 +141,11 @@ func (s Subjects) HandoffCheck(handle string, last uint64) *Check {
 	return &Check{Subject: s.Handoff(handle), Last: last}
 }
 
+// Retirement is where the retirements of a seat's mailbox stand.
+func (s Subjects) Retirement(handle string) string {
+	return s.prefix + ".fleet.saga.retirement." + handle
+}
+
 // Company is where revisions of the company stand.
 func (s Subjects) Company() string { return s.prefix + ".fleet.company" }
 

@@ -17,16 +17,17 @@ type target struct {
 
 // Parts of the subject grammar that events stand under.
 const (
-	famLease   = "lease"
-	famHost    = "host"
-	famMailbox = "mailbox"
-	famCompany = "company"
-	famLog     = "log"
-	famCursor  = "cursor"
-	famWork    = "work"
-	famDead    = "dead"
-	famHandoff = "handoff"
-	famParked  = "parked"
+	famLease      = "lease"
+	famHost       = "host"
+	famMailbox    = "mailbox"
+	famCompany    = "company"
+	famLog        = "log"
+	famCursor     = "cursor"
+	famWork       = "work"
+	famDead       = "dead"
+	famHandoff    = "handoff"
+	famParked     = "parked"
+	famRetirement = "retirement"
 )
 
 // parse reads a subject back into what it names, or says why it cannot.
@@ -52,8 +53,8 @@ func (s Subjects) parse(subject string) (target, error) {
 		return t, nil
 	case n == 3 && tok[0] == "fleet" && (tok[1] == famHost || tok[1] == famMailbox) && validToken(tok[2]):
 		return target{family: tok[1], handle: tok[2]}, nil
-	case n == 4 && tok[0] == "fleet" && tok[1] == "saga" && tok[2] == famHandoff && validToken(tok[3]):
-		return target{family: famHandoff, handle: tok[3]}, nil
+	case n == 4 && tok[0] == "fleet" && tok[1] == "saga" && (tok[2] == famHandoff || tok[2] == famRetirement) && validToken(tok[3]):
+		return target{family: tok[2], handle: tok[3]}, nil
 	case n == 4 && tok[0] == "fleet" && tok[1] == famParked && validToken(tok[2]):
 		return target{family: famParked, handle: tok[2], digest: tok[3]}, nil
 	case n == 3 && tok[0] == "cursor" && validToken(tok[1]):
@@ -95,6 +96,12 @@ func (s Subjects) subjectOf(e Event) string {
 		return s.Host(e.Handle)
 	case MailboxRegistered:
 		return s.MailboxRecord(e.Handle)
+	case MailboxRetiring:
+		return s.MailboxRecord(e.Handle)
+	case MailboxRetired:
+		return s.MailboxRecord(e.Handle)
+	case RetirementEvent:
+		return s.Retirement(e.Retirement().Handle)
 	case StreamMarked:
 		return s.Marker(e.Stream, e.Marker)
 	case CompanyApplied:

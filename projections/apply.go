@@ -85,7 +85,13 @@ func applyFleetEvent(rows Rows, r events.Recorded) error {
 	case events.TriggerSkipped:
 		return skip(rows, r, e)
 	case events.MailboxRegistered:
-		return put(rows, keyMailboxes+e.Handle, Mailbox{Handle: e.Handle, AgentID: e.AgentID, Position: r.Seq, At: stamp(r)})
+		return record(rows, r, Mailbox{Handle: e.Handle, AgentID: e.AgentID})
+	case events.MailboxRetiring:
+		return record(rows, r, Mailbox{Handle: e.Handle, AgentID: e.AgentID, Retiring: true})
+	case events.MailboxRetired:
+		return record(rows, r, Mailbox{Handle: e.Handle, AgentID: e.AgentID, Retired: true})
+	case events.RetirementEvent:
+		return retire(rows, r, e)
 	case events.CompanyApplied:
 		return applyCompany(rows, r, e)
 	case events.LeaseRenewed, events.LeaseDeclined, events.StreamMarked:

@@ -43,7 +43,7 @@ func anyLog(t *rapid.T) []events.Recorded {
 		case 7:
 			return events.Recorded{Stream: fleet, Event: events.TriggerSkipped{Handle: h, EventID: id.Draw(t, "id"), Why: events.SkipCompleted, Epoch: n, Owner: o}}
 		case 8:
-			return events.Recorded{Stream: fleet, Event: events.MailboxRegistered{Handle: h, AgentID: "x"}}
+			return events.Recorded{Stream: fleet, Event: anyRecord(t, h, n, o)}
 		case 9:
 			return events.Recorded{Stream: fleet, Event: anyReport(t, h, n, o)}
 		case 10, 11, 12:
@@ -62,6 +62,23 @@ func anyLog(t *rapid.T) []events.Recorded {
 		log[i].Seq, log[i].At = seq, clock
 	}
 	return log
+}
+
+// anyRecord draws a mailbox's record, or an event of its retirement.
+func anyRecord(t *rapid.T, handle string, n uint64, owner events.Incarnation) events.Event {
+	return rapid.SampledFrom([]events.Event{
+		events.MailboxRegistered{Handle: handle, AgentID: "x"}, events.MailboxRetiring{Handle: handle, AgentID: "x", Saga: "s"},
+		events.MailboxRetired{Handle: handle, AgentID: "x", Saga: "s"}, events.MailboxAbsent{RetirementBody: absence(handle, events.RetireAbsent)},
+		events.RetirementMarked{RetirementBody: absence(handle, events.RetireMarked)}, events.MailboxReturned{RetirementBody: absence(handle, events.RetireReturned)},
+	}).Draw(t, "record")
+}
+
+// absence is the body of an event of a retirement.
+func absence(handle string, step events.RetirementStep) events.RetirementBody {
+	return events.RetirementBody{
+		Handle: handle, Number: 1, Step: step, By: nodeA, Company: 1, Since: start, RetiresAt: start.Add(time.Hour), Grace: 3600000, Absent: 60000,
+		Refused: events.RefusedHeld, Epoch: 3, Owner: nodeB, Marks: &events.Marks{Inbox: 4},
+	}
 }
 
 // anyReport draws what a holder, a node or an operator reports.
@@ -237,7 +254,9 @@ func TestRowsGolden(t *testing.T) {
 		events.NodeReported{Lease: events.NodeLease("node-a"), Epoch: 1, Owner: nodeA, Node: events.NodeFacts{
 			Roles: []string{"seats"}, Draining: true, Cordoned: true, Withdrawn: true, SeatsHeld: new(0)}},
 		events.SeatPaused{Handle: "dev", By: "ops", Reason: "review", StopTurn: true},
-		events.SeatUnproven{Handle: "dev", Epoch: 2, Owner: nodeB, Since: start}))
+		events.SeatUnproven{Handle: "dev", Epoch: 2, Owner: nodeB, Since: start},
+		events.MailboxRegistered{Handle: "pm", AgentID: "agent-pm"}, events.MailboxAbsent{RetirementBody: absence("pm", events.RetireAbsent)},
+		events.RetirementMarked{RetirementBody: absence("pm", events.RetireMarked)}, events.MailboxRetiring{Handle: "pm", AgentID: "agent-pm", Saga: "pm.retirement-1"}))
 	ended := append([]events.Event{company(1, "dev", "pm"), claim("dev", 1, nodeA)}, handoffEvents("dev", 1, 1)...)
 	handoffs := rowstest.Memory{}
 	apply(t, handoffs, fleet(append(ended, claim("pm", 1, nodeA), events.HandoffRequested{HandoffBody: handoffOf("pm", 1, 1)})...))

@@ -198,14 +198,6 @@ type Company struct {
 	At       time.Time `json:"at"`
 }
 
-// Mailbox is a seat's registered mailbox.
-type Mailbox struct {
-	Handle   string    `json:"handle"`
-	AgentID  string    `json:"agent_id"`
-	Position uint64    `json:"position"`
-	At       time.Time `json:"at"`
-}
-
 // Skip is a trigger that was settled without a turn (K5, B3).
 type Skip struct {
 	EventID  string             `json:"event_id"`

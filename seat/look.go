@@ -109,7 +109,7 @@ func (s *Sighting) appendOlder(to []Older, l events.Lease, holder *projections.H
 	return append(to, Older{Lease: l, Owner: holder.Owner, Epoch: holder.Epoch, Protocol: holder.Protocol})
 }
 
-// registered lists the seats whose mailbox is registered.
+// registered lists the seats whose mailbox may be used.
 func registered(r projections.Reader) (map[string]bool, error) {
 	all := map[string]bool{}
 	for after := ""; ; {
@@ -118,7 +118,7 @@ func registered(r projections.Reader) (map[string]bool, error) {
 			return nil, err
 		}
 		for _, m := range page.Items {
-			all[m.Handle] = true
+			all[m.Handle] = m.Usable() // one that is being deleted is waited for (R8)
 			after = m.Handle
 		}
 		if !page.More {

@@ -98,7 +98,8 @@ func (r *registrar) seen(ctx context.Context) bool {
 
 func (r *registrar) registered(handle string) (found bool) {
 	err := r.n.view(func(v projections.Reader) (err error) {
-		_, found, err = v.Mailbox(handle)
+		m, _, err := v.Mailbox(handle)
+		found = m.Usable()
 		return err
 	})
 	return err == nil && found
