@@ -172,9 +172,14 @@ func (r *runner) seed(s sagas.Handoff) {
 }
 
 // Live says that Edge has been given the log up to the head that the start saw.
+// It may be said at every batch; only the first time lets what is open run, since
+// everything after it is an edge of its own.
 func (h *Host) Live() {
 	h.runner.mu.Lock()
 	defer h.runner.mu.Unlock()
+	if h.runner.live {
+		return
+	}
 	h.runner.live = true
 	for handle, f := range h.runner.folds {
 		h.runner.kick(handle, f)
