@@ -85,8 +85,11 @@ func (h *Host) Edge(r events.Recorded) {
 		}
 	case events.LeaseClaimed:
 		handle = seatOf(e.Lease)
-		if e.Lease.Kind == events.KindNode && e.Over != nil {
-			h.runner.nodeEnded(e.Over.Owner)
+		if e.Lease.Kind == events.KindNode {
+			if e.Over != nil {
+				h.runner.nodeEnded(e.Over.Owner)
+			}
+			h.runner.nodeBegan(e.Owner)
 		}
 	case events.LeaseReleased:
 		handle = seatOf(e.Lease)
@@ -148,6 +151,16 @@ func (r *runner) nodeEnded(owner events.Incarnation) {
 		if f.state.To == owner && f.state.Open() {
 			r.kick(handle, f)
 		}
+	}
+}
+
+// nodeBegan takes in that an incarnation has its presence. It may have had it
+// before: one that lost it, or could not prove it, claims it again.
+func (r *runner) nodeBegan(owner events.Incarnation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended[owner.NodeID()] == owner {
+		delete(r.ended, owner.NodeID())
 	}
 }
 
