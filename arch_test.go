@@ -19,7 +19,7 @@ var pure = []string{"events", "placement", "aggregates", "sagas", "projections"}
 
 // shell are the folders that may start goroutines and ask the clock.
 var shell = []string{
-	"clock", "commands", "broker", "badgerstore", "seat", "turn", "memory",
+	"clock", "commands", "broker", "badgerstore", "seat", "turn", "memory", "duty",
 	"graph", "web", "cmd", "bench", "sim", "robust",
 }
 
@@ -45,6 +45,8 @@ var folders = map[string]folderRule{
 	"clock":       {nil, "the clock seam sits under everything that waits"},
 	"commands": {[]string{"events", "placement", "aggregates", "sagas", "projections", "company", "clock"},
 		"the write shell takes the log as an interface of its own, so that any log will do"},
+	"duty": {[]string{"events", "placement", "aggregates", "sagas", "projections", "audit", "company", "clock", "commands", "broker", "badgerstore"},
+		"what one node does for the whole fleet holds leases of its own; it runs no seats and may not reach into the host"},
 	"broker":      {[]string{"events", "clock"}, "everything NATS behind the vocabulary of events; it decides nothing"},
 	"examples":    {nil, "files to copy, embedded in the binary"},
 	"badgerstore": {[]string{"events", "projections"}, "everything Badger behind the reader interfaces of projections"},

@@ -141,6 +141,7 @@ const (
 	ReasonAcquireFailed Reason = "acquire_failed"
 	ReasonNotHeld       Reason = "not_held"
 	ReasonOlder         Reason = "older_protocol" // V1
+	ReasonRetirement    Reason = "retirement"     // the claim of a mailbox's retirement, R6
 )
 
 func (LeaseClaimed) event()  {}

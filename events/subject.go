@@ -94,6 +94,9 @@ func (s Subjects) Tenure(l Lease) string { return s.lease(l) + ".tenure" }
 // Renewal is where a lease's renewals stand: readers of edges leave it out.
 func (s Subjects) Renewal(l Lease) string { return s.lease(l) + ".renewal" }
 
+// Renewals covers the renewals of every lease, and nothing else.
+func (s Subjects) Renewals() string { return s.prefix + ".fleet.lease.*.*.renewal" }
+
 // Family is the one wildcard string that every writer of a lease checks: the
 // safe form (b) of Check, used nowhere else.
 func (s Subjects) Family(l Lease) string { return s.lease(l) + ".*" }
@@ -145,6 +148,12 @@ func (s Subjects) HandoffCheck(handle string, last uint64) *Check {
 func (s Subjects) Retirement(handle string) string {
 	return s.prefix + ".fleet.saga.retirement." + handle
 }
+
+// Retirements covers the retirements of every mailbox.
+func (s Subjects) Retirements() string { return s.Retirement("*") }
+
+// MailboxRecords covers the record of every mailbox.
+func (s Subjects) MailboxRecords() string { return s.MailboxRecord("*") }
 
 // Company is where revisions of the company stand.
 func (s Subjects) Company() string { return s.prefix + ".fleet.company" }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seat-tenure/tenure/company/strictyaml"
+	"github.com/seat-tenure/tenure/duty"
 )
 
 // Config is everything that can be set for one node. Where a value comes from:
@@ -19,6 +20,7 @@ type Config struct {
 	Stream       StreamSection
 	Coordination CoordinationSection
 	Seat         SeatSection
+	Mailbox      MailboxSection
 	API          APISection
 	Logging      LoggingSection
 }
@@ -62,6 +64,18 @@ type SeatSection struct {
 	ReleaseLimitPerSweep int
 }
 
+// MailboxSection times the retirement of removed seats' mailboxes (R1, R4, R8).
+type MailboxSection struct {
+	Grace        time.Duration // how long a seat must have been seen missing
+	Tick         time.Duration // between two sweeps
+	RetireBudget time.Duration // of one retirement; half the lease TTL where that is less
+	ResumeAfter  time.Duration // a mark that has not moved for so long was left
+}
+
+func (m MailboxSection) timings() duty.Timings {
+	return duty.Timings{Grace: m.Grace, Tick: m.Tick, Budget: m.RetireBudget, ResumeAfter: m.ResumeAfter}
+}
+
 // APISection is where people and programs reach this node.
 type APISection struct {
 	Listen string // host:port
@@ -100,6 +114,7 @@ func DefaultConfig() Config {
 		Stream:       StreamSection{Type: streamEmbedded, Prefix: "crewlet", Replicas: 1},
 		Coordination: CoordinationSection{Type: coordinationLocal, LeaseTTLSeconds: 45},
 		Seat:         SeatSection{Limits: "adaptive", SweepInterval: 5 * time.Second, ClaimLimitPerSweep: 4, ReleaseLimitPerSweep: 2},
+		Mailbox:      MailboxSection{Grace: 24 * time.Hour, Tick: 15 * time.Minute, RetireBudget: 30 * time.Second, ResumeAfter: 15 * time.Minute},
 		API:          APISection{Listen: "127.0.0.1:8420"},
 		Logging:      LoggingSection{Level: "info", Format: "text", Stderr: true},
 	}

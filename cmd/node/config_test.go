@@ -291,7 +291,7 @@ func runConfig(t *testing.T, args ...string) (out string, code int, err error) {
 // with: 0 fine, 2 called wrongly, 78 for a bad configuration.
 func TestConfigCommands(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if out, code, err := runConfig(t, "check"); code != exitFine || !strings.Contains(out, "0 of 27 values set") {
+	if out, code, err := runConfig(t, "check"); code != exitFine || !strings.Contains(out, "0 of 31 values set") {
 		t.Errorf("check without a file: got %d %q %v", code, out, err)
 	}
 	if _, code, err := runConfig(t, "check", "-c", "missing.yaml"); code != exitBadConfig || !strings.Contains(err.Error(), "missing.yaml: cannot be read: no such file") {

@@ -20,6 +20,8 @@ const (
 	minSweepInterval        = 100 * time.Millisecond
 	maxSweepInterval        = 5 * time.Minute
 	maxPerSweep             = 10_000
+	minMailboxTick          = 100 * time.Millisecond
+	maxMailboxGrace         = 365 * 24 * time.Hour
 )
 
 // Validate says whether the values are possible, each by itself and together.
@@ -49,6 +51,7 @@ func validateConfig(c Config, sources Sources, bad map[string]bool) strictyaml.P
 	}
 	k.coordination()
 	k.seat()
+	k.mailbox()
 	k.api()
 	k.logging()
 	k.ports()
@@ -136,6 +139,29 @@ func (k *configCheck) coordination() {
 	case ttl < minReplicatedTTLSeconds && k.c.Stream.Replicas > 1:
 		k.refuse(path, fmt.Sprintf("%d seconds on a stream with %d replicas, which takes 4 to 7 s to fail over: healthy nodes would lose their seats", ttl, k.c.Stream.Replicas),
 			fmt.Sprintf("write 45, or at least %d", minReplicatedTTLSeconds), "stream.replicas")
+	}
+}
+
+// mailbox bounds what is deleted, and when. Every mistake in here costs mail.
+func (k *configCheck) mailbox() {
+	for _, d := range []struct {
+		path      string
+		value     time.Duration
+		low, high time.Duration
+		fix       string
+	}{
+		{"mailbox.grace", k.c.Mailbox.Grace, time.Second, maxMailboxGrace, "write 24h"},
+		{"mailbox.tick", k.c.Mailbox.Tick, minMailboxTick, time.Hour, "write 15m"},
+		{"mailbox.retire_budget", k.c.Mailbox.RetireBudget, 100 * time.Millisecond, 10 * time.Minute, "write 30s"},
+		{"mailbox.resume_after", k.c.Mailbox.ResumeAfter, time.Second, 24 * time.Hour, "write 15m"},
+	} {
+		if d.value < d.low || d.value > d.high {
+			k.refuse(d.path, fmt.Sprintf("%s is outside %s to %s", strictyaml.ShortDuration(d.value), strictyaml.ShortDuration(d.low), strictyaml.ShortDuration(d.high)), d.fix)
+		}
+	}
+	if m := k.c.Mailbox; m.ResumeAfter < m.RetireBudget {
+		k.refuse("mailbox.resume_after", fmt.Sprintf("%s is less than the budget of %s, in which a retirement may still be at work",
+			strictyaml.ShortDuration(m.ResumeAfter), strictyaml.ShortDuration(m.RetireBudget)), "write 15m", "mailbox.retire_budget")
 	}
 }
 

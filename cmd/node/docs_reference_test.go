@@ -74,7 +74,7 @@ var (
 func logNames(t *testing.T) (names, errors map[string]bool) {
 	t.Helper()
 	names, errors = map[string]bool{}, map[string]bool{}
-	for _, dir := range []string{"seat", "turn", "badgerstore", "broker", "graph", "cmd/node", "commands"} {
+	for _, dir := range []string{"seat", "turn", "badgerstore", "broker", "graph", "cmd/node", "commands", "duty"} {
 		files, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: no code (%v)", dir, err)

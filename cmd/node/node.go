@@ -52,6 +52,7 @@ type node struct {
 	host     *seat.Host
 	watchdog *seat.Watchdog
 	operator *operator
+	duties   *duties
 	pausing  sync.Mutex    // between a pause that comes and a seat that attaches
 	api      net.Listener  // nil when the node has no role "api"
 	tokens   *graph.Tokens // that the API asks for; nil for none
@@ -97,6 +98,9 @@ func boot(ctx context.Context, cfg Config, log *slog.Logger, doc *companyDoc) (n
 		return n, err
 	}
 	n.wire(ctx)
+	if n.duties, err = newDuties(n); err != nil {
+		return n, err
+	}
 	if n.operator, err = newOperator(n); err != nil {
 		return n, err
 	}

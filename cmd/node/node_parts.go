@@ -267,6 +267,7 @@ func (n *node) parts() []func(context.Context) error {
 		n.inboxes.Run,
 		registrar.run,
 		n.operator.Run,
+		n.duties.run,
 	}
 	for _, st := range followed {
 		parts = append(parts, func(ctx context.Context) error {

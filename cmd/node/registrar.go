@@ -2,9 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/seat-tenure/tenure/aggregates"
+	"github.com/seat-tenure/tenure/clock"
+	"github.com/seat-tenure/tenure/commands"
+	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/projections"
+	"github.com/seat-tenure/tenure/sagas"
 )
 
 // registrar registers the mailboxes of the company's seats (U1). Every node has
@@ -12,10 +18,18 @@ import (
 type registrar struct {
 	n    *node
 	want chan struct{} // one slot: look again
+
+	waits map[string]retiring // seats that are back while their mailbox is deleted; run's alone
+}
+
+// retiring is a mark that this node waits for (R8).
+type retiring struct {
+	last  uint64        // the retirement's newest event
+	since clock.Instant // when that was first seen here
 }
 
 func newRegistrar(n *node) *registrar {
-	r := &registrar{n: n, want: make(chan struct{}, 1)}
+	r := &registrar{n: n, want: make(chan struct{}, 1), waits: map[string]retiring{}}
 	r.look()
 	return r
 }
@@ -58,22 +72,88 @@ func (r *registrar) run(ctx context.Context) error {
 	}
 }
 
+// registerBatch bounds how many mailboxes are registered at once.
+const registerBatch = 1000
+
 // walk registers what is missing and says whether nothing is left.
 func (r *registrar) walk(ctx context.Context) bool {
 	c, _ := r.n.roster.current()
 	whole := true
+	var missing []commands.Registration
+	register := func() {
+		for i, err := range r.n.cursors.RegisterAll(ctx, missing) {
+			whole = r.registeredBy(ctx, missing[i], err) && whole
+		}
+		missing = missing[:0]
+	}
 	for _, s := range c.Roster() {
-		if r.registered(s.Handle) {
+		m, known := r.mailbox(s.Handle)
+		if known && m.Usable() {
+			delete(r.waits, s.Handle)
 			continue
 		}
-		if err := r.n.cursors.Register(ctx, s.Handle, s.AgentID); err != nil {
-			whole = false
-			if ctx.Err() == nil {
-				r.n.log.Warn("seat_mailbox_unregistered", "seat", s.Handle, "err", err)
-			}
+		if known && m.Retiring {
+			whole = r.waitFor(ctx, s, m) && whole
+			continue
+		}
+		missing = append(missing, commands.Registration{Handle: s.Handle, AgentID: s.AgentID, Known: recordOf(m)})
+		if len(missing) == registerBatch {
+			register()
 		}
 	}
+	if len(missing) > 0 {
+		register()
+	}
 	return whole
+}
+
+// recordOf is the mailbox's record as the view has it.
+func recordOf(m projections.Mailbox) aggregates.Mailbox {
+	switch {
+	case m.Position == 0:
+		return aggregates.Mailbox{}
+	case m.Retired:
+		return aggregates.Mailbox{Last: m.Position, State: aggregates.MailboxRetired, AgentID: m.AgentID}
+	default:
+		return aggregates.Mailbox{Last: m.Position, State: aggregates.MailboxRegistered, AgentID: m.AgentID}
+	}
+}
+
+// registeredBy says whether a registration stands, and why not. Mail for the
+// seat is kept all the same; the next walk registers it.
+func (r *registrar) registeredBy(ctx context.Context, what commands.Registration, err error) bool {
+	if err != nil && ctx.Err() == nil {
+		r.n.log.Warn("seat_mailbox_unregistered", "seat", what.Handle, "err", err)
+	}
+	return err == nil
+}
+
+// waitFor waits for the mark of a seat that is back, and takes the retirement
+// over when it has not moved for twice its budget (R8).
+func (r *registrar) waitFor(ctx context.Context, s events.RosterSeat, m projections.Mailbox) bool {
+	if m.Retirement == nil {
+		return false // the batch's other half is in the view with the next event
+	}
+	now, w := clock.System(), r.waits[s.Handle]
+	if w.last != m.Retirement.Last {
+		w = retiring{last: m.Retirement.Last, since: now}
+		r.waits[s.Handle] = w
+	}
+	unseen, patient := clock.TakerElapsed(w.since, now), r.n.cfg.Mailbox.timings().Patience()
+	if unseen < patient {
+		return false
+	}
+	saga, err := r.n.cursors.TakeOverRetirement(ctx, r.n.mail, s.Handle, s.AgentID, unseen, patient)
+	var moved *sagas.RetiringError
+	var over *sagas.NotMarkedError
+	switch {
+	case errors.As(err, &moved), errors.As(err, &over): // it goes on, or has ended: the next walk looks again
+	case err != nil && ctx.Err() == nil:
+		r.n.log.Warn("seat_mailbox_unregistered", "seat", s.Handle, "err", err)
+	case err == nil:
+		r.n.log.Warn("seat_mailbox_retirement_taken_over", "seat", s.Handle, "saga", saga.ID(), "owner", saga.Owner)
+	}
+	return false // the view shows it with the next event
 }
 
 // seen waits until the view shows every registration, so that the pass it wakes
@@ -83,8 +163,13 @@ func (r *registrar) seen(ctx context.Context) bool {
 	for _, s := range c.AgentSeats() {
 		for {
 			changed := r.n.views.Changed()
-			if r.registered(s.Handle) {
+			m, known := r.mailbox(s.Handle)
+			if known && m.Usable() {
 				break
+			}
+			if known && m.Retiring {
+				r.look() // marked meanwhile: it is waited for
+				return false
 			}
 			select {
 			case <-ctx.Done():
@@ -96,11 +181,11 @@ func (r *registrar) seen(ctx context.Context) bool {
 	return true
 }
 
-func (r *registrar) registered(handle string) (found bool) {
+// mailbox reads the view; known is false when it serves nothing now.
+func (r *registrar) mailbox(handle string) (m projections.Mailbox, known bool) {
 	err := r.n.view(func(v projections.Reader) (err error) {
-		m, _, err := v.Mailbox(handle)
-		found = m.Usable()
+		m, _, err = v.Mailbox(handle)
 		return err
 	})
-	return err == nil && found
+	return m, err == nil
 }

@@ -50,6 +50,13 @@ func (r *roster) current() (c company.Company, known bool) {
 	return r.company, r.known
 }
 
+// applied is the revision in force here, 0 before the first one.
+func (r *roster) applied() uint64 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.revision
+}
+
 // Agent implements turn.Agents.
 func (r *roster) Agent(handle string) (turn.Agent, error) {
 	c, _ := r.current()
