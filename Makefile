@@ -28,6 +28,14 @@ BENCHTIME     ?= 1s
 # Seconds each stage of `make ci` may take, from cold caches on two cores.
 BUDGET_BUILD_LINT := 240
 BUDGET_TEST       := 600
+BUDGET_SIM        := 240
+
+# Seeds that `make sim` plays, and the first of them. The stage of `make ci` plays
+# what fits into its budget, and fails if that is less than SIM_LEAST.
+SEEDS     ?= 200
+SEED      ?= 1
+SIM_FOR   := 190s
+SIM_LEAST := 60
 
 GQLGEN_CONFIG := $(wildcard graph/gqlgen.yml)
 GO_SOURCES     = $$(find . \( -name '.?*' -o -name node_modules -o -path ./data -o -path ./bin \) -prune -o -name '*.go' -print)
@@ -53,6 +61,18 @@ test: ## every test but the long runs, with the race detector (Go and gcc only)
 .PHONY: cases
 cases: ## field cases and schedules at their full counts (long)
 	TENURE_CASES=full CGO_ENABLED=1 go test -race -count=1 -v -timeout $(CASES_TIMEOUT) -run 'Case|Schedule' ./...
+
+# Without the race detector, under which a fleet takes five times as long: `make
+# test` plays a few seeds with it. Of -v only the sum and what failed is shown.
+SIM = GOGC=400 go test -count=1 -v -timeout 120m -run '^TestSeeds$$' ./sim
+
+.PHONY: sim
+sim: ## whole fleets broken on purpose, in virtual time: SEEDS=200 from SEED=1 on; SAVE=dir keeps what fails as a story
+	@$(SIM) -sim.seeds=$(SEEDS) -sim.seed=$(SEED) $(if $(SAVE),-sim.save=$(abspath $(SAVE))) | { grep -vE '^(=== |    --- PASS)' || true; }
+
+.PHONY: sim-budget
+sim-budget: ## as many of them as the stage of `make ci` has time for
+	@$(SIM) -sim.seeds=$(SIM_LEAST) -sim.seed=$(SEED) -sim.for=$(SIM_FOR) | { grep -vE '^(=== |    --- PASS)' || true; }
 
 .PHONY: fuzz
 fuzz: ## each fuzz target in turn, FUZZTIME (30s) each
@@ -93,6 +113,7 @@ fmt: ## gofmt every Go file
 ci: ## all that must pass before a change lands, each stage within its budget
 	@$(STAGE) build+lint $(BUDGET_BUILD_LINT) $(MAKE) --no-print-directory build lint generate-check
 	@$(STAGE) test $(BUDGET_TEST) $(MAKE) --no-print-directory test
+	@$(STAGE) sim $(BUDGET_SIM) $(MAKE) --no-print-directory sim-budget
 
 .PHONY: clean
 clean: ## remove what was built, tools and lint cache too; ./data stays

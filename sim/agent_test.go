@@ -50,7 +50,7 @@ func (a agents) Run(ctx context.Context, req turn.Request, calls turn.Calls) (tu
 	began := d
 	began.Start, began.At = true, time.Now()
 	if a.p.dead.Load() {
-		return turn.Reply{}, context.Cause(ctx)
+		return turn.Reply{}, errNobody
 	}
 	a.p.w.judge.Did(began)
 	defer a.p.w.judge.Ended(began)
@@ -99,6 +99,9 @@ func (a agents) plan(ctx context.Context, plan trouble, req turn.Request, calls 
 	return nil
 }
 
+// errNobody: the process is dead, and only what is left of it in this one asks.
+var errNobody = errors.New("nobody is there to do it")
+
 // pass lets time pass, unless ctx ends.
 func pass(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
@@ -122,7 +125,7 @@ func drawFor(seed uint64, words ...any) *rand.Rand {
 func (p *process) do(ctx context.Context) error {
 	d, is := ctx.Value(turnKey{}).(sim.Deed)
 	if !is || p.dead.Load() {
-		return errors.New("nobody did this")
+		return errNobody
 	}
 	d.At = time.Now()
 	p.w.judge.Did(d)

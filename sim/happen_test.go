@@ -225,24 +225,31 @@ func (p *process) heal() {
 	p.w.uncordon(p)
 }
 
-// tell logs what the processes logged, in order.
-func (w *world) tell() {
-	type line struct {
-		at   time.Time
-		text string
-	}
-	var lines []line
+// line is something that was said, and when.
+type line struct {
+	at   time.Time
+	text string
+}
+
+func (w *world) note(text string) { w.notes = append(w.notes, line{time.Now(), text}) }
+
+// story is what happened and what the processes logged, in order.
+func (w *world) story() []string {
+	lines := slices.Clone(w.notes)
 	for _, p := range w.all {
 		for _, r := range p.Log.All("") {
 			var text strings.Builder
+			fmt.Fprintf(&text, "%s %v %s", p.Self, r.Level, r.Name)
 			for _, key := range r.Keys() {
 				fmt.Fprintf(&text, " %s=%s", key, r.Attrs[key])
 			}
-			lines = append(lines, line{r.At, fmt.Sprintf("%s %s %v %s%s", r.At.UTC().Format("15:04:05.000"), p.Self, r.Level, r.Name, text.String())})
+			lines = append(lines, line{r.At, text.String()})
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
-	for _, l := range lines {
-		w.t.Log(l.text)
+	told := make([]string, len(lines))
+	for i, l := range lines {
+		told[i] = l.at.UTC().Format("15:04:05.000") + " " + l.text
 	}
+	return told
 }

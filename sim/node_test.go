@@ -48,7 +48,7 @@ type trouble struct {
 // boot starts a process of that node id.
 func (w *world) boot(id string) *process {
 	p := &process{w: w, gate: &gate{}, trouble: map[sim.Verb][]trouble{}}
-	p.Node = w.f.Start(seattest.Config{
+	w.f.Start(seattest.Config{
 		ID:      id,
 		Store:   func(s broker.Store) broker.Store { p.wire = &wire{Store: s, gate: p.gate}; return p.wire },
 		Stages:  p.stages,
@@ -56,7 +56,7 @@ func (w *world) boot(id string) *process {
 		Renewed: func(handles []string) { p.inboxes.Renewed(handles) },
 		Edge:    p.edge,
 	})
-	w.t.Logf("%s %s starts", now(), p.Self)
+	w.note(string(p.Self) + " starts")
 	w.parts.Go(func() { _ = p.inboxes.Run(w.ctx) })
 	w.all = append(w.all, p)
 	w.nodes[id] = p
@@ -74,6 +74,7 @@ func (p *process) running() bool {
 }
 
 func (p *process) stages(n *seattest.Node) []seat.Stage {
+	p.Node = n // before anything of it runs
 	log := &ears{Handler: n.Log.Logger().Handler(), judge: p.w.judge, heard: &heard{reran: map[string]int{}}}
 	p.admits = &admits{Cursors: n.Cursors, seqs: map[tenureOf][]uint64{}}
 	worker := &turn.Worker{

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	seeds    = flag.Int("sim.seeds", 6, "how many seeds to play, at least")
+	seeds    = flag.Int("sim.seeds", 4, "how many seeds to play, at least")
 	seed     = flag.Uint64("sim.seed", 1, "the first of them")
 	lasting  = flag.Duration("sim.for", 0, "go on with further seeds for that long")
 	atOnce   = flag.Int("sim.parallel", 2, "how many fleets to run at a time")
@@ -64,6 +64,7 @@ func seedOf(t *testing.T, n uint64) outcome {
 	if len(out.faults) == 0 {
 		return out
 	}
+	t.Log(strings.Join(out.log, "\n"))
 	t.Errorf("seed %d: %s", n, strings.Join(out.faults, "\n  "))
 	if *minimise {
 		s = sim.Minimise(s, func(try sim.Script) bool {
@@ -110,7 +111,7 @@ func TestStories(t *testing.T) {
 				t.Fatalf("%s: %v", file, err)
 			}
 			if out := once(t, s); len(out.faults) > 0 {
-				t.Errorf("%s", strings.Join(out.faults, "\n"))
+				t.Errorf("%s\n%s", strings.Join(out.log, "\n"), strings.Join(out.faults, "\n"))
 			}
 		})
 	}

@@ -30,7 +30,6 @@ const (
 // world is a fleet to which a script happens. All but what it hands to the
 // processes belongs to the driver's goroutine.
 type world struct {
-	t      testing.TB
 	script sim.Script
 	f      *seattest.Fleet
 	judge  *sim.Judge
@@ -45,6 +44,7 @@ type world struct {
 	placed  map[string]string
 	due     []event
 	letters int
+	notes   []line
 
 	mu      sync.Mutex
 	history map[events.Stream][]events.Message // guarded by mu
@@ -62,13 +62,14 @@ type outcome struct {
 	faults []string
 	tally  sim.Tally
 	rested time.Duration // how long it took to come to rest
+	log    []string      // what happened and what the processes logged, if something is wrong
 }
 
 // play lets a script happen, inside the bubble of t.
 func play(t *testing.T, s sim.Script) outcome {
 	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
 	w := &world{
-		t: t, script: s, f: seattest.New(t, s.TTL), judge: sim.NewJudge(s.TTL), plans: &plans{next: map[string][]trouble{}}, ctx: ctx,
+		script: s, f: seattest.New(t, s.TTL), judge: sim.NewJudge(s.TTL), plans: &plans{next: map[string][]trouble{}}, ctx: ctx,
 		nodes: map[string]*process{}, removed: map[string]int{}, placed: map[string]string{},
 		history: map[events.Stream][]events.Message{},
 	}
@@ -87,7 +88,7 @@ func play(t *testing.T, s sim.Script) outcome {
 		w.boot(id)
 	}
 	for _, step := range s.Steps {
-		w.at(start.Add(step.At), func() { w.t.Logf("%s %s", now(), step); w.happen(step) })
+		w.at(start.Add(step.At), func() { w.note(step.String()); w.happen(step) })
 	}
 	w.at(start.Add(s.Mail), w.send)
 	well := w.until(start.Add(s.For))
@@ -96,7 +97,11 @@ func play(t *testing.T, s sim.Script) outcome {
 		w.rest()
 	}
 	rested := time.Since(start) - s.For
-	return outcome{w.verdict(), w.judge.Tally(), rested}
+	out := outcome{faults: w.verdict(), tally: w.judge.Tally(), rested: rested}
+	if len(out.faults) > 0 {
+		out.log = w.story()
+	}
+	return out
 }
 
 // watch tells the judge what lands in a stream, and keeps it for the audit.
@@ -303,11 +308,5 @@ func (w *world) verdict() []string {
 	for _, v := range report.Violations {
 		faults = append(faults, fmt.Sprintf("audit: %v", v))
 	}
-	if len(faults) > 0 {
-		w.tell()
-	}
 	return faults
 }
-
-// now is the bubble's time.
-func now() string { return time.Now().UTC().Format("15:04:05.000") }
