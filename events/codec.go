@@ -3,6 +3,7 @@ package events
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 )
 
@@ -40,6 +41,9 @@ type spec struct {
 	family  string
 	decode  func(t target, data []byte) (Event, error)
 }
+
+// Names lists the wire names that this build reads and writes, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(registry)) }
 
 // registry lists every wire name that this build reads and writes.
 var registry = makeRegistry()

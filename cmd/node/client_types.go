@@ -86,16 +86,16 @@ type apiSeat struct {
 	Owner   *string    `json:"owner"`
 	Epoch   *string    `json:"epoch"`
 	Since   *time.Time `json:"since"`
+	Paused  bool       `json:"paused"`
 }
 
-const seatFields = `handle agentId title state owner epoch since`
+const seatFields = `handle agentId title state owner epoch since paused`
 
 // apiSeatInFull is a seat with what is asked for one alone.
 type apiSeatInFull struct {
 	apiSeat
 	ExpiresAt *time.Time `json:"expiresAt"`
 	Preferred *string    `json:"preferred"`
-	Paused    bool       `json:"paused"`
 	Pause     *struct {
 		By       string     `json:"by"`
 		Reason   string     `json:"reason"`

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seat-tenure/tenure/audit"
+	"github.com/seat-tenure/tenure/company/strictyaml"
 	"github.com/seat-tenure/tenure/events"
 )
 
@@ -92,6 +93,11 @@ func (c *cli) tail(cmd *cobra.Command, t *tail) error {
 		return err
 	}
 	defer cl.close()
+	for _, name := range t.types {
+		if !slices.Contains(events.Names(), name) { // a newer build may have it
+			cl.warn(fmt.Sprintf("this build knows no type of event %q%s", name, meant(strictyaml.Nearest(name, events.Names(), nearestNames))))
+		}
+	}
 	t.cl, t.out, t.each = cl, c.output(cmd), t.show
 	if err = t.begin(cmd.Context()); err == nil {
 		err = t.follow(cmd.Context())

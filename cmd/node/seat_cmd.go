@@ -115,7 +115,19 @@ func (c *cli) listSeats(cmd *cobra.Command, filter map[string]any) error {
 		cl.warn(fmt.Sprintf("the log moved from position %s to %s while the list was read: a seat that changed hands is shown as of its own page", plain(first.Position), plain(last.Position)))
 	}
 	c.standing(cmd, last)
+	if id, asked := filter["node"].(string); asked && len(all.Seats) == 0 && out.format != formatJSONL {
+		return c.warnOfUnknownNode(cmd.Context(), cl, id)
+	}
 	return nil
+}
+
+// warnOfUnknownNode tells an empty list from one of a node that there is not.
+func (c *cli) warnOfUnknownNode(ctx context.Context, cl *client, id string) error {
+	got, err := ask[struct{ Node *struct{ ID string } }](ctx, cl, `query($id: ID!) { node(id: $id) { id } }`, map[string]any{"id": id})
+	if err == nil && got.Node == nil {
+		cl.warn(fmt.Sprintf("the log has never had a node %q; `tenure node ls` lists those there are", id))
+	}
+	return err
 }
 
 // eachSeatPage calls fn with every page of the list, and returns where the first
@@ -155,11 +167,19 @@ func eachSeatPage(ctx context.Context, cl *client, filter map[string]any, fn fun
 	}
 }
 
+// condition is the state, and whether a person holds the seat's mail (H3).
+func (s apiSeat) condition() string {
+	if s.Paused {
+		return s.State + ", paused"
+	}
+	return s.State
+}
+
 func (c *cli) seatTable(out output, seats []apiSeat) error {
 	rows := make([][]string, len(seats))
 	for i, s := range seats {
 		rows[i] = []string{
-			plain(s.Handle), s.State, s.node(), given(s.Epoch), s.held(c.since(s.Since)), given(s.Title),
+			plain(s.Handle), s.condition(), s.node(), given(s.Epoch), s.held(c.since(s.Since)), given(s.Title),
 		}
 	}
 	return out.table([]string{"SEAT", "STATE", "NODE", "EPOCH", "SINCE", "TITLE"}, rows)
