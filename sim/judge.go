@@ -91,11 +91,12 @@ type attempt struct {
 	owner events.Incarnation
 }
 
-// record is how often attempts were recorded, and whether the first of them found
-// one that had not ended.
+// record is how often attempts were recorded, the last one when, and whether the
+// first of them found one that had not ended.
 type record struct {
 	times int
 	again bool
+	last  time.Time
 }
 
 type letter struct{ seat, id string }
@@ -228,7 +229,12 @@ func (j *Judge) beganOn(d Deed, mail letter, seq uint64) {
 	case on.again && j.starts[at] == 1 && earlier > 0 && !d.Rerun:
 		j.fault("%v, once more for mail %d, and the log does not say so", d, seq)
 	}
-	if done, is := j.done[mail]; is && done.Before(d.At) && !j.excused[Unread+" "+mail.seat+" "+mail.id] {
+	done, is := j.done[mail]
+	switch {
+	case !is || !done.Before(d.At) || j.excused[Unread+" "+mail.seat+" "+mail.id]:
+	case known && on.last.Before(done) && j.slept(d.Owner, on.last, d.At): // admitted, then asleep, then told so
+		j.tally.Duplicated++
+	default:
 		j.fault("%v, and the completion of %s stands in the ledger since %s", d, mail.id, clockOf(done))
 	}
 }

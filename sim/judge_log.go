@@ -37,7 +37,7 @@ func (j *Judge) Logged(r events.Recorded, at time.Time) {
 		}
 		j.parked[letter{e.Handle, e.EventID}] = e.Reason
 	case events.CursorEvent:
-		j.cursor(e)
+		j.cursor(e, at)
 	}
 }
 
@@ -69,7 +69,7 @@ func (j *Judge) tenureOf(l events.Lease, epoch uint64) *tenure {
 
 // cursor takes in a snapshot. It finds attempts by what has changed, so it need
 // not see every snapshot: CURSOR keeps the newest of each mailbox only.
-func (j *Judge) cursor(e events.CursorEvent) {
+func (j *Judge) cursor(e events.CursorEvent, landed time.Time) {
 	handle, box, now := e.Cursor()
 	if box != events.Inbox {
 		return
@@ -90,7 +90,7 @@ func (j *Judge) cursor(e events.CursorEvent) {
 			r = &record{again: was.Running}
 			j.records[at] = r
 		}
-		r.times += o.Attempts - was.Attempts
+		r.times, r.last = r.times+o.Attempts-was.Attempts, landed
 	}
 }
 

@@ -116,6 +116,17 @@ func TestJudge(t *testing.T) {
 			c.log(1, events.StreamWork, events.TurnCompleted{Handle: "dev", EventID: "m1"})
 			c.deed(2, 1, alpha, true)
 		}, "the completion of m1 stands in the ledger"},
+		"what is done since, asleep meanwhile": {func(c court) {
+			c.claim(20, 2, beta)
+			c.log(21, events.StreamWork, events.TurnCompleted{Handle: "dev", EventID: "m1"})
+			c.Napped(alpha, c.at(22))
+			c.deed(23, 1, alpha, true)
+		}, ""},
+		"what was done already, asleep once": {func(c court) {
+			c.log(0.5, events.StreamWork, events.TurnCompleted{Handle: "dev", EventID: "m1"})
+			c.Napped(alpha, c.at(2))
+			c.deed(3, 1, alpha, true)
+		}, "the completion of m1 stands in the ledger"},
 		"what is done, the ledger away": {func(c court) {
 			c.log(1, events.StreamWork, events.TurnCompleted{Handle: "dev", EventID: "m1"})
 			c.Excuse(sim.Unread, "dev", "m1")
