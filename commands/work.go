@@ -37,11 +37,15 @@ func (s *Shell) Completed(ctx context.Context, handle, eventID string) (done eve
 	return r.Event.(events.TurnCompleted), true, nil
 }
 
+// maxBatchBytes is how much one atomic batch may carry: each record of a turn has
+// its whole reply.
+const maxBatchBytes = 4 << 20
+
 // Complete records a turn in the ledger, one write-once record per constituent
-// id: in one batch, or one by one where some id is recorded already, or where
-// the broker has no room for batches (K2).
+// id: in one batch, or one by one where some id is recorded already, where they
+// are too large together, or where the broker has no room for batches (K2).
 func (s *Shell) Complete(ctx context.Context, t Tenure, c events.TurnCompleted) error {
-	ws := make([]events.Write, 0, len(c.EventIDs))
+	ws, bytes := make([]events.Write, 0, len(c.EventIDs)), 0
 	// An id named twice is one record; a batch may not have two members for it.
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(c.EventIDs))) {
 		c.EventID = id
@@ -50,9 +54,9 @@ func (s *Shell) Complete(ctx context.Context, t Tenure, c events.TurnCompleted) 
 			return err
 		}
 		w.Check = &events.Check{Subject: w.Subject} // so that a lost answer can be settled by writing
-		ws = append(ws, w)
+		ws, bytes = append(ws, w), bytes+len(w.Data)
 	}
-	if len(ws) > 1 {
+	if len(ws) > 1 && bytes <= maxBatchBytes {
 		_, err := s.log.AppendBatch(ctx, events.StreamWork, ws)
 		if err == nil || !recorded(err) && !errors.Is(err, events.ErrBusy) {
 			return err

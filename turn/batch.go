@@ -115,10 +115,13 @@ func (b *inbox) gather(ctx context.Context, first events.Message, due []events.O
 	if err != nil || !events.Ledgered(mail.Type) || mail.Conversation == "" || b.attempts(first.Seq) >= singlyAfter {
 		return found, nil
 	}
+	before, _ := openMail(b.cursor().Open, first.Seq)
 	g := gathering{batch: found, mail: mail, ids: map[string]bool{mail.ID: true}, bytes: len(mail.Data), subjects: b.worker.Subjects}
 	looked := 0
 	for _, o := range due {
-		if o.Attempts >= singlyAfter {
+		// An attempt that never finished is run again as it was: under the same work
+		// key, so that what it sent is not sent under another id (W1).
+		if o.Attempts >= singlyAfter || o.Running != before.Running || o.Running && o.RanAt != before.RanAt {
 			continue
 		}
 		if looked++; looked > maxLook || g.full() {
@@ -133,13 +136,13 @@ func (b *inbox) gather(ctx context.Context, first events.Message, due []events.O
 		}
 		g.take(msg)
 	}
+	if before.Running {
+		return g.ordered(), nil
+	}
 	if err := b.ahead(ctx, &g, max(first.Seq, b.cursor().Read), maxLook-looked); err != nil {
 		return found, err
 	}
-	slices.SortFunc(g.msgs, func(x, y events.Message) int { return cmp.Compare(x.Seq, y.Seq) })
-	last := g.msgs[len(g.msgs)-1].Seq
-	g.seen = slices.DeleteFunc(g.seen, func(seq uint64) bool { return seq > last })
-	return g.batch, nil
+	return g.ordered(), nil
 }
 
 // ahead looks at unread mail behind from.
@@ -177,6 +180,14 @@ type gathering struct {
 	bytes    int
 	shut     bool // something of the conversation did not fit: what follows it must not overtake
 	subjects events.Subjects
+}
+
+// ordered is the batch in the stream's order, with what was seen on the way to its
+// last message and not what lies behind.
+func (g *gathering) ordered() batch {
+	slices.SortFunc(g.msgs, func(x, y events.Message) int { return cmp.Compare(x.Seq, y.Seq) })
+	g.seen = upTo(g.msgs[len(g.msgs)-1].Seq, g.seen)
+	return g.batch
 }
 
 func (g *gathering) full() bool { return g.shut || len(g.msgs) >= MaxBatch }

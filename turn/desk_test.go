@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -19,23 +18,11 @@ import (
 
 const deskTTL = 15 * time.Second
 
-// desk is one process that has the seat "dev" and reads its inbox, with the real
-// log, cursors, ledger and mail behind it; admission is the test's.
+// desk is one process on the in-memory broker that has the seat "dev".
 type desk struct {
-	t       *testing.T
-	f       *seattest.Fleet
-	conn    *broker.Memory
-	log     *seattest.Records
-	shell   *commands.Shell
-	cursors *commands.Cursors
-	inboxes *turn.Inboxes
-	boxes   *commands.Mailboxes
-	agent   *agent
-
-	mu      sync.Mutex
-	shut    error    // of MayStart; guarded by mu
-	fence   error    // guarded by mu
-	swapped []string // guarded by mu
+	*station
+	f    *seattest.Fleet
+	conn *broker.Memory
 }
 
 // agent is the runner of every seat: it does what the test says and notes runs.
@@ -77,40 +64,6 @@ func (a *agent) ids() []string {
 	return ids
 }
 
-func (d *desk) MayStart(string) (uint64, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.boxes.Tenure.Epoch, d.shut
-}
-
-func (d *desk) Fence(string, uint64) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.fence
-}
-
-// admit opens or shuts admission, as renewals and their absence do.
-func (d *desk) admit(err error) {
-	d.mu.Lock()
-	d.shut = err
-	d.mu.Unlock()
-	if err == nil {
-		d.inboxes.Renewed([]string{"dev"})
-	}
-}
-
-func (d *desk) trip(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.fence = err
-}
-
-func (d *desk) swaps() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.swapped)
-}
-
 // sender sends tools' mail; it may be told to fail.
 type sender struct {
 	shell *commands.Shell
@@ -140,37 +93,12 @@ func fleetOf(t *testing.T) *seattest.Fleet {
 // sit boots a process, claims dev for it and reads its inbox.
 func sit(t *testing.T, f *seattest.Fleet, a *agent, changes ...func(*turn.Worker)) *desk {
 	t.Helper()
-	d := &desk{t: t, f: f, conn: f.Conn.Peer(), log: &seattest.Records{}, agent: a}
-	d.shell = commands.New(seattest.NewLog(d.conn), f.Subjects, f.Boot("n"))
-	mail := broker.NewMailboxes(d.conn)
-	d.cursors = d.shell.Cursors(mail)
-	log := d.log.Logger()
-	w := d.worker(log)
-	for _, change := range changes {
-		change(w)
-	}
-	d.inboxes = turn.NewInboxes(w, mail, turn.Mark{}, log)
-	old := func(uint64) (time.Duration, bool) { return time.Hour, true } // whoever had it is long gone
-	held, err := d.shell.Claim(t.Context(), events.SeatLease("dev"), commands.Claim{TTL: deskTTL, Protocol: 4}, old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d.boxes, err = d.cursors.TakeOver(t.Context(), held); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.inboxes.Attach(t.Context(), d.boxes); err != nil {
-		t.Fatal(err)
-	}
-	watching := make(chan struct{})
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	go func() {
-		defer close(watching)
-		_ = d.inboxes.Run(ctx)
-	}()
+	d := &desk{f: f, conn: f.Conn.Peer()}
+	d.station = stationOf(t, d.conn, f.Boot("n"), "dev", a, changes...)
+	d.hold()
+	d.attach()
 	t.Cleanup(func() {
 		d.kill()
-		stop()
-		<-watching
 		d.conn.Faults.Settle()
 		_ = d.conn.Close()
 	})
@@ -178,24 +106,10 @@ func sit(t *testing.T, f *seattest.Fleet, a *agent, changes ...func(*turn.Worker
 	return d
 }
 
-func (d *desk) worker(log *slog.Logger) *turn.Worker {
-	return &turn.Worker{
-		Subjects: d.f.Subjects, Admission: d, Cursors: d.cursors, Ledger: d.shell, Agents: d.agent,
-		Sender: sender{shell: d.shell}, Status: sender{}, Log: log,
-		Swapped: func(handle string, _ error) {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.swapped = append(d.swapped, handle)
-		},
-	}
-}
-
 // kill ends the process: nothing of it reaches the log any more.
 func (d *desk) kill() {
 	d.conn.Faults.CutOff(true)
-	if err := d.inboxes.Detach(context.WithoutCancel(d.t.Context()), "dev", false); err != nil {
-		d.t.Errorf("detach: %v", err)
-	}
+	d.detach(false)
 }
 
 // send stores mail for dev, in order.

@@ -267,7 +267,7 @@ func (b *inbox) purge(ctx context.Context) {
 func (b *inbox) atBound() bool {
 	full := len(b.cursor().Open) >= aggregates.MaxOpenMail
 	if full && !b.full {
-		b.log.Error(logMailboxFull, "open", aggregates.MaxOpenMail, "do", "find out why this seat's turns keep failing; its newer mail waits")
+		b.log.Error(logMailboxFull, "open", aggregates.MaxOpenMail, "do", "find out why this seat's turns keep failing, or what run it waits for; its newer mail waits")
 	}
 	b.full = full
 	return full

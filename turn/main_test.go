@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/seat-tenure/tenure/broker/natstest"
 	"github.com/seat-tenure/tenure/turn"
 )
 
@@ -25,5 +26,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GORACE") == "" {
 		os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, natstest.Leaks()...)
 }

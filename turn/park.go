@@ -2,12 +2,14 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
 )
 
-// maxParkedHeader is how many bytes of headers parked mail keeps.
+// maxParkedHeader is how many bytes the headers of parked mail may take, as they
+// are written: with the data they must fit one message of the broker.
 const maxParkedHeader = 64 << 10
 
 // park sets mail aside in DEAD with its reason, then settles it: one bad
@@ -58,13 +60,7 @@ func fit(p *events.MailParked) {
 	if len(p.Data) > events.MaxMailData {
 		p.Data, p.Clipped = nil, true
 	}
-	size := 0
-	for key, values := range p.Header {
-		for _, value := range values {
-			size += len(key) + len(value)
-		}
-	}
-	if size <= maxParkedHeader {
+	if written, err := json.Marshal(p.Header); err == nil && len(written) <= maxParkedHeader {
 		return
 	}
 	kept := events.Header{}

@@ -83,7 +83,12 @@ func encodeTurn(req Request) ([]byte, error) {
 	if events == nil {
 		events = []Event{} // a program iterates over it; null would break the plain ones
 	}
-	line, err := json.Marshal(struct {
+	// Without escapes for HTML, which would make six bytes of one: what mail may
+	// say is bounded so that it fits.
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(struct {
 		Type    string  `json:"type"`
 		Seat    string  `json:"seat"`
 		AgentID string  `json:"agent_id"`
@@ -95,11 +100,11 @@ func encodeTurn(req Request) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the turn of seat %s cannot be written as JSON: %w", req.Seat, err)
 	}
-	if len(line) > MaxLine {
+	if n := line.Len() - 1; n > MaxLine {
 		return nil, fmt.Errorf("the turn of seat %s is a line of %d bytes and a program reads at most %d: "+
-			"coalesce fewer events into one turn, or send less data in one", req.Seat, len(line), MaxLine)
+			"coalesce fewer events into one turn, or send less data in one", req.Seat, n, MaxLine)
 	}
-	return append(line, '\n'), nil
+	return line.Bytes(), nil // Encode ends the line
 }
 
 // encodeResult answers a call. A value that is no JSON, or that would make the

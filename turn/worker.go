@@ -128,21 +128,19 @@ func (w *Worker) handle(ctx context.Context, m *commands.Mailboxes, box events.M
 	if err != nil || epoch != m.Tenure.Epoch {
 		return verdictOf{then: deferred}
 	}
-	most, again := 0, 0
+	most, again := 0, false
 	for _, t := range todo {
 		before, _ := openMail(m.Cursors[box].Open, t.seq)
 		if before.Attempts >= Budget { // alone: what failed so often runs singly
 			return w.park(ctx, m, box, b.msgs[0], t.mail, fmt.Sprintf("%d turns were started on it and none completed", before.Attempts))
 		}
 		most = max(most, before.Attempts)
-		if before.Running {
-			again = most + 1
-		}
+		again = again || before.Running
 	}
 	if err := w.Cursors.Attempt(ctx, m, box, seqsOf(todo), b.seen...); err != nil {
 		return refused(w.log(m, todo), err)
 	}
-	if again > 0 {
+	if again {
 		w.log(m, todo).Warn(logRerun, "attempt", most+1)
 	}
 	return w.run(ctx, m, box, todo, most+1)
