@@ -51,13 +51,13 @@ func (a *Auditor) handedOver(rec events.Recorded, e events.HandoffEvent) {
 		a.violation(name, RuleHandoff, "%s is said to be %s: %v", body.ID(), step, err)
 	case len(decided) == 0:
 		a.violation(name, RuleHandoff, "%s is said to be %s, and was so already", body.ID(), step)
-	case !reflect.DeepEqual(bare(decided[0]), bare(e)):
-		a.violation(name, RuleHandoff, "%s is said to be %s with %+v, but goes on with %+v", body.ID(), step, bare(e), bare(decided[0]))
+	case !reflect.DeepEqual(events.Known(decided[0]), events.Known(e)):
+		a.violation(name, RuleHandoff, "%s is said to be %s with %+v, but goes on with %+v", body.ID(), step, events.Known(e), events.Known(decided[0]))
 	default:
 		a.restsOnTenure(name, e)
 	}
 	if len(decided) == 2 {
-		a.owed = &owed{bare(decided[1]), a.at}
+		a.owed = &owed{events.Known(decided[1]), a.at}
 	}
 	h.state = sagas.EvolveHandoff(h.state, rec.Seq, e)
 }
@@ -125,9 +125,9 @@ func (a *Auditor) settle(rec events.Recorded) {
 	saga, name := sagaOf(rec.Event)
 	beside := owed != nil && rec.Seq == owed.at.seq+1
 	switch {
-	case beside && reflect.DeepEqual(bare(rec.Event), owed.event):
+	case beside && reflect.DeepEqual(events.Known(rec.Event), owed.event):
 	case beside && saga != "":
-		a.violation(name, RuleHandoff, "the lease's end for handoff %q says %+v, but the step beside it calls for %+v", saga, bare(rec.Event), owed.event)
+		a.violation(name, RuleHandoff, "the lease's end for handoff %q says %+v, but the step beside it calls for %+v", saga, events.Known(rec.Event), owed.event)
 	default:
 		a.alone(owed)
 		if saga != "" && a.unread != rec.Seq-1 && a.legalEnd(rec.Event) {
@@ -173,43 +173,5 @@ func sagaOf(e events.Event) (saga string, about events.Lease) {
 		return e.Saga, e.Lease
 	default:
 		return "", nobody
-	}
-}
-
-// bare is e without what a newer build put into it: no rule of this one.
-func bare(e events.Event) events.Event {
-	switch e := e.(type) {
-	case events.HandoffRequested:
-		e.Unknown = nil
-		return e
-	case events.HandoffWarmed:
-		e.Unknown = nil
-		return e
-	case events.HandoffQuiesced:
-		e.Unknown = nil
-		return e
-	case events.HandoffFlushed:
-		e.Unknown = nil
-		return e
-	case events.HandoffReleased:
-		e.Unknown = nil
-		return e
-	case events.HandoffCompleted:
-		e.Unknown = nil
-		return e
-	case events.HandoffDeclined:
-		e.Unknown = nil
-		return e
-	case events.HandoffAbandoned:
-		e.Unknown = nil
-		return e
-	case events.LeaseReleased:
-		e.Unknown = nil
-		return e
-	case events.LeaseDeclined:
-		e.Unknown = nil
-		return e
-	default:
-		return e
 	}
 }

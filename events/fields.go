@@ -81,3 +81,12 @@ func isObject(data []byte) bool {
 // UnknownOf returns the fields of e that this build does not know, for an
 // aggregate whose next event must carry them on.
 func UnknownOf(e Event) Fields { return e.kept() }
+
+// Known is e without the fields that this build does not know, for comparing what
+// two events say to it.
+func Known(e Event) Event {
+	known := reflect.New(reflect.TypeOf(e))
+	known.Elem().Set(reflect.ValueOf(e))
+	known.Interface().(interface{ keep(Fields) }).keep(nil)
+	return known.Elem().Interface().(Event)
+}
