@@ -85,7 +85,13 @@ func launch(t *testing.T, args ...string) *process {
 // launchIn is launch in a directory, with variables of its own.
 func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], args...)
+	return launchProgram(t, os.Args[0], dir, env, args...)
+}
+
+// launchProgram is launchIn of another build.
+func launchProgram(t *testing.T, program, dir string, env []string, args ...string) *process {
+	t.Helper()
+	cmd := exec.Command(program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), asTenure+"=1", "GORACE=atexit_sleep_ms=0", "TMPDIR="+t.TempDir()), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
