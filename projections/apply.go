@@ -84,6 +84,8 @@ func applyFleetEvent(rows Rows, r events.Recorded) error {
 		return stepHandoff(rows, r, e)
 	case events.TriggerSkipped:
 		return skip(rows, r, e)
+	case events.ParkedEvent:
+		return decideParked(rows, r, e)
 	case events.MailboxRegistered:
 		return record(rows, r, Mailbox{Handle: e.Handle, AgentID: e.AgentID})
 	case events.MailboxRetiring:

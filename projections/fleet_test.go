@@ -213,7 +213,8 @@ func TestEveryEventIsKnown(t *testing.T) {
 			events.NodeReported{Lease: events.NodeLease("x")}, events.SeatPaused{Handle: "dev"}, events.SeatResumed{Handle: "dev"},
 			events.SeatUnproven{Handle: "dev"}, events.SeatProven{Handle: "dev"}, events.LeaseDeclined{Lease: events.SeatLease("dev")},
 			events.HandoffRequested{}, events.HandoffWarmed{}, events.HandoffQuiesced{}, events.HandoffFlushed{}, events.HandoffReleased{},
-			events.HandoffCompleted{}, events.HandoffDeclined{}, events.HandoffAbandoned{}},
+			events.HandoffCompleted{}, events.HandoffDeclined{}, events.HandoffAbandoned{},
+			events.MailReplayed{}, events.MailReturned{}, events.MailDropped{}},
 		events.StreamWork: {done("dev", "e", "k"), events.StreamMarked{}},
 		events.StreamDead: {parked("dev", "e", 1), events.StreamMarked{}},
 	}
@@ -221,7 +222,7 @@ func TestEveryEventIsKnown(t *testing.T) {
 		l := events.Lease{Kind: k, ID: "x"}
 		fits[events.StreamFleet] = append(fits[events.StreamFleet], events.LeaseClaimed{Lease: l}, events.LeaseRenewed{Lease: l}, events.LeaseReleased{Lease: l}, events.LeaseFenced{Lease: l})
 	}
-	all := append([]events.Event{events.CursorCreated{}, events.CursorOpened{}, events.CursorAttempted{}, events.CursorSettled{}}, fits[events.StreamFleet]...)
+	all := append([]events.Event{events.CursorCreated{}, events.CursorOpened{}, events.CursorAttempted{}, events.CursorSettled{}, events.CursorHeld{}, events.CursorFreed{}}, fits[events.StreamFleet]...)
 	all = append(all, done("dev", "e", "k"), parked("dev", "e", 1))
 	for _, st := range []events.Stream{events.StreamFleet, events.StreamWork, events.StreamDead, events.StreamCursor, events.StreamMail} {
 		allowed := map[string]bool{}

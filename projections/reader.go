@@ -60,9 +60,11 @@ type WorkReader interface {
 type MailReader interface {
 	Mailbox(handle string) (m Mailbox, found bool, err error)
 	Mailboxes(after string, limit int) (Page[Mailbox], error)
+	// ParkedCount counts the seat's parked mail that nobody has decided about.
 	ParkedCount(handle string) (int, error)
-	// Parked lists a seat's parked mail newest first, before that position in DEAD.
-	Parked(handle string, before uint64, limit int) (Page[Parked], error)
+	// Parked lists that mail, and with decided the mail that was replayed or dropped
+	// as well, newest first, before that position in DEAD; 0 starts at the newest.
+	Parked(handle string, decided bool, before uint64, limit int) (Page[Parked], error)
 }
 
 // Reader is all of it, at one instant.

@@ -53,6 +53,7 @@ const (
 	keySagas      = "f/saga/"        // newest first, by the request's position
 	keySagaOpen   = "f/saga-open/"   // newest first
 	keySagaSeat   = "f/saga-seat/"   // handle/newest first
+	keyDecided    = "f/parked/"      // handle/key of the parked mail
 	keyWorkHead   = "w/head"
 	keyDone       = "w/done/" // handle/digest of the event id
 	keyDoneByKey  = "w/key/"  // handle/digest of the work key/digest of the event id

@@ -230,18 +230,6 @@ type Completion struct {
 	Skipped bool `json:"-"`
 }
 
-// Parked is mail that was set aside.
-type Parked struct {
-	Handle   string         `json:"handle"`
-	Mailbox  events.Mailbox `json:"mailbox"`
-	EventID  string         `json:"event_id,omitempty"`
-	MailSeq  uint64         `json:"mail_seq"`
-	Attempts int            `json:"attempts"`
-	Reason   string         `json:"reason"`
-	Position uint64         `json:"position"` // in DEAD
-	At       time.Time      `json:"at"`
-}
-
 // CopyState says what a store's copy of a stream is worth.
 type CopyState string
 

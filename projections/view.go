@@ -128,20 +128,6 @@ func (v View) Mailboxes(after string, limit int) (Page[Mailbox], error) {
 	})
 }
 
-// ParkedCount counts a seat's parked mail.
-func (v View) ParkedCount(handle string) (int, error) {
-	n, _, err := get[parkedCount](v.rows, keyParkedSeat+handle)
-	return n.Mails, err
-}
-
-// Parked lists a seat's parked mail, newest first.
-func (v View) Parked(handle string, before uint64, limit int) (Page[Parked], error) {
-	return collect(v.rows, keyParked+handle+"/", "", afterPosition(before), limit, func(kr KeyRow) (Parked, bool, error) {
-		p, err := decode[Parked](kr.Key, kr.Row)
-		return p, true, err
-	})
-}
-
 // Completion reads the record of one event.
 func (v View) Completion(handle, eventID string) (Completion, bool, error) {
 	c, found, err := get[Completion](v.rows, keyDone+doneID(handle, eventID))

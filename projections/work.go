@@ -74,39 +74,6 @@ func doneByKey(c Completion) string {
 	return keyDoneByKey + doneID(c.Handle, c.WorkKey) + "/" + events.Digest(c.EventID)
 }
 
-// parkedCount is how many mails of a seat stand in DEAD.
-type parkedCount struct {
-	Mails int `json:"mails"`
-}
-
-func park(rows Rows, r events.Recorded, e events.MailParked) error {
-	id := e.Handle + "/" + descending(r.Seq)
-	err := put(rows, keyParked+id, Parked{
-		Handle: e.Handle, Mailbox: e.Mailbox, EventID: e.EventID, MailSeq: e.MailSeq,
-		Attempts: e.Attempts, Reason: clip(e.Reason), Position: r.Seq, At: stamp(r),
-	})
-	if err != nil {
-		return err
-	}
-	if err := put(rows, keyParkedSeq+ascending(r.Seq), id); err != nil {
-		return err
-	}
-	return addParked(rows, e.Handle, 1)
-}
-
-// addParked keeps the count, and no row for nothing: rows rebuilt from a log
-// whose beginning was trimmed have none either.
-func addParked(rows Rows, handle string, by int) error {
-	n, _, err := get[parkedCount](rows, keyParkedSeat+handle)
-	if err != nil {
-		return err
-	}
-	if n.Mails += by; n.Mails <= 0 {
-		return rows.Delete(keyParkedSeat + handle)
-	}
-	return put(rows, keyParkedSeat+handle, n)
-}
-
 // clip bounds free text without cutting a character in two.
 func clip(s string) string {
 	if len(s) <= maxDetail {

@@ -88,11 +88,11 @@ func TestCase18TrimmedEqualsRebuilt(t *testing.T) {
 	if n := must(v.ParkedCount("dev")); n != 2 {
 		t.Errorf("parked: got %d, want 2", n)
 	}
-	p := must(v.Parked("dev", 0, 1))
+	p := must(v.Parked("dev", false, 0, 1))
 	if !p.More || p.Items[0].Position != 4 {
 		t.Errorf("parked, newest first: got %+v", p)
 	}
-	if p = must(v.Parked("dev", 4, 1)); p.More || p.Items[0].Position != 2 {
+	if p = must(v.Parked("dev", false, 4, 1)); p.More || p.Items[0].Position != 2 {
 		t.Errorf("parked, next page: got %+v", p)
 	}
 }
