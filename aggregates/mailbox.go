@@ -57,25 +57,3 @@ func DecideRegister(s Mailbox, handle, agentID string) ([]events.Event, error) {
 	}
 	return []events.Event{events.MailboxRegistered{Handle: handle, AgentID: agentID}}, nil
 }
-
-// Company is the newest revision of the company, as far as deciding the next
-// one needs it.
-type Company struct {
-	Last     uint64
-	Revision uint64
-	Digest   string
-}
-
-// EvolveCompany applies the event at seq. It is total.
-func EvolveCompany(_ Company, seq uint64, e events.CompanyApplied) Company {
-	return Company{Last: seq, Revision: e.Revision, Digest: e.Digest}
-}
-
-// DecideApply makes next the newest revision, unless it is that already.
-func DecideApply(s Company, next events.CompanyApplied) []events.Event {
-	if s.Digest == next.Digest {
-		return nil
-	}
-	next.Revision = s.Revision + 1
-	return []events.Event{next}
-}

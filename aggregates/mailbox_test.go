@@ -45,7 +45,11 @@ func TestApplyOnce(t *testing.T) {
 		digest   string
 		revision uint64 // 0: nothing happens
 	}{{"a", 1}, {"a", 0}, {"b", 2}, {"a", 3}} {
-		got := aggregates.DecideApply(s, events.CompanyApplied{Name: "Acme", Digest: step.digest, Revision: 99})
+		next := events.CompanyApplied{Name: "Acme", Digest: step.digest, Revision: 99}
+		got, err := aggregates.DecideApply(s, aggregates.ApplyCompany{Next: next})
+		if err != nil {
+			t.Fatal(err)
+		}
 		var want []events.Event
 		if step.revision != 0 {
 			want = []events.Event{events.CompanyApplied{Name: "Acme", Digest: step.digest, Revision: step.revision}}

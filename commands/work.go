@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-	"github.com/seat-tenure/tenure/aggregates"
 	"github.com/seat-tenure/tenure/events"
 )
 
@@ -69,35 +68,6 @@ func (s *Shell) Complete(ctx context.Context, t Tenure, c events.TurnCompleted) 
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// Apply makes c the newest revision of the company, unless it is that already,
-// and returns the revision in force.
-func (s *Shell) Apply(ctx context.Context, c events.CompanyApplied) (uint64, error) {
-	var revision uint64
-	err := tries(name("company"), func() error {
-		var now aggregates.Company
-		r, ok, err := s.newest(ctx, events.StreamFleet, s.subjects.Company())
-		if err != nil {
-			return err
-		}
-		if ok {
-			now = aggregates.EvolveCompany(now, r.Seq, r.Event.(events.CompanyApplied))
-		}
-		revision = now.Revision
-		for _, e := range aggregates.DecideApply(now, c) {
-			w, err := s.write(s.meta(), e, &events.Check{Subject: s.subjects.Company(), Last: now.Last})
-			if err != nil {
-				return err
-			}
-			if _, err := s.log.Append(ctx, events.StreamFleet, w); err != nil {
-				return err
-			}
-			revision = e.(events.CompanyApplied).Revision
-		}
-		return nil
-	})
-	return revision, err
 }
 
 type name string

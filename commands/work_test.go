@@ -206,8 +206,8 @@ func TestApply(t *testing.T) {
 				newest = c
 			}
 		}
-		if got, err := nodes[0].Apply(t.Context(), newest); err != nil || got != newest.Revision {
-			t.Errorf("the same document again: revision %d, %v; want %d", got, err, newest.Revision)
+		if got, err := nodes[0].Apply(t.Context(), newest); err != nil || got.Revision != newest.Revision || got.New {
+			t.Errorf("the same document again: %+v, %v; want revision %d", got, err, newest.Revision)
 		}
 	})
 }

@@ -81,7 +81,7 @@ func (f *devFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.ephemeral, "ephemeral", false, "keep nothing: use a temporary directory and remove it at the end")
 	flags.StringVar(&f.listen, "listen", DefaultConfig().API.Listen, "address of the API, of node 1's in a fleet; port 0 takes a free one")
 	flags.StringVar(&f.natsListen, "nats-listen", "", "also let NATS clients on this machine send mail, at host:port; one node only")
-	flags.StringVar(&f.companyFile, "company", "", "company file instead of Acme")
+	flags.StringVar(&f.companyFile, "company", "", "company file instead of Acme, taken up as run does")
 	flags.IntVar(&f.ttlSeconds, "lease-ttl-seconds", 0, fmt.Sprintf("lease TTL of a fleet that starts here (default %d, with --nodes %d)",
 		DefaultConfig().Coordination.LeaseTTLSeconds, fleetTTLSeconds))
 	cmd.MarkFlagsMutuallyExclusive("data-dir", "ephemeral")
@@ -100,13 +100,13 @@ func (f *devFlags) check() error {
 // company is the document the fleet starts with.
 func (f *devFlags) company() (*companyDoc, error) {
 	if f.companyFile == "" {
-		return &companyDoc{"the demo company", examples.AcmeCompany}, nil
+		return &companyDoc{name: "the demo company", doc: examples.AcmeCompany, first: true}, nil
 	}
 	raw, err := os.ReadFile(f.companyFile)
 	if err != nil {
 		return nil, &exitError{exitBadConfig, fmt.Errorf("company file %s: %w", f.companyFile, pathError(err))}
 	}
-	return &companyDoc{f.companyFile, raw}, nil
+	return &companyDoc{name: f.companyFile, doc: raw}, nil
 }
 
 func (f *devFlags) runFleet(ctx context.Context, doc *companyDoc, stdout, stderr io.Writer) error {

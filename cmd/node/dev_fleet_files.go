@@ -48,8 +48,13 @@ func writeFleet(dir string, plan *fleetPlan, nodes []*devNode, doc *companyDoc) 
 	if err := plan.write(dir); err != nil {
 		return fmt.Errorf("data directory %s: %w", dir, pathError(err))
 	}
-	if err := writeWhole(fleetCompanyFile(dir), doc.doc); err != nil {
-		return fmt.Errorf("data directory %s: %w", dir, pathError(err))
+	// The demo company is for a fleet's first start: what another version of this
+	// program has as one is no news to a fleet that runs.
+	_, err := os.Stat(fleetCompanyFile(dir))
+	if keep := err == nil && doc.first; !keep {
+		if err := writeWhole(fleetCompanyFile(dir), doc.doc); err != nil {
+			return fmt.Errorf("data directory %s: %w", dir, pathError(err))
+		}
 	}
 	for _, n := range nodes {
 		if err := os.MkdirAll(n.dir, 0o700); err != nil {

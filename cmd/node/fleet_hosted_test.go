@@ -60,7 +60,7 @@ func hostNode(tb testing.TB, cfg Config, doc []byte) *hosted {
 	log := slog.New(slog.NewTextHandler(&lineWriter{to: h.logs}, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var given *companyDoc
 	if doc != nil {
-		given = &companyDoc{"company.yaml", doc}
+		given = &companyDoc{name: "company.yaml", doc: doc}
 	}
 	n, err := boot(tb.Context(), cfg, log, given)
 	if err != nil {

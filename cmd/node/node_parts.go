@@ -11,7 +11,6 @@ import (
 	"github.com/seat-tenure/tenure/badgerstore"
 	"github.com/seat-tenure/tenure/clock"
 	"github.com/seat-tenure/tenure/commands"
-	"github.com/seat-tenure/tenure/company"
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/graph"
 	"github.com/seat-tenure/tenure/projections"
@@ -33,49 +32,6 @@ func (n *node) openViews(ctx context.Context) error {
 	n.views = views
 	n.closers = append(n.closers, func() { _ = views.Close() })
 	return nil
-}
-
-// companyDoc is a company document that a start brings along.
-type companyDoc struct {
-	name string // where it was read, for messages
-	doc  []byte
-}
-
-// companyRoom is how much of the broker's payload limit a packed document may
-// take: base64 and the roster need the rest.
-const companyRoom = 512 << 10
-
-// company applies the document that the start brought, then reads the revision
-// in force: what counts is the log's.
-func (n *node) company(ctx context.Context, doc *companyDoc) error {
-	if doc != nil {
-		c, err := company.Parse(doc.name, doc.doc)
-		if err != nil {
-			return &exitError{exitBadConfig, err}
-		}
-		packed, digest, err := company.Pack(doc.doc, companyRoom)
-		if err != nil {
-			return &exitError{exitBadConfig, err}
-		}
-		revision, err := n.shell.Apply(ctx, events.CompanyApplied{Name: c.Name, Digest: digest, Document: packed, Seats: c.Roster()})
-		if err != nil {
-			return err
-		}
-		n.log.Info("company_applied", "company", c.Name, "revision", revision, "seats", len(c.AgentSeats()))
-	}
-	msg, err := n.store.Stream(events.StreamFleet).Last(ctx, n.store.Subjects().Company())
-	if errors.Is(err, events.ErrNotFound) {
-		n.log.Warn("company_missing", "do", "start a node with --company FILE; until then there are no seats")
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	r, err := events.Decode(n.store.Subjects(), msg)
-	if err != nil {
-		return err
-	}
-	return n.roster.set(r.Event.(events.CompanyApplied))
 }
 
 // wire puts the host and the inboxes together.

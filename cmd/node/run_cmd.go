@@ -24,8 +24,10 @@ func runCommand() *cobra.Command {
 			"seats over, turns in flight first. A second signal gives them back at once,\n" +
 			"unfinished turns to be run again by whoever takes them; a third ends the\n" +
 			"process there and then, and the seats lapse after one lease TTL.\n\n" +
-			"With --company the document becomes the company's newest revision, unless it\n" +
-			"is that already; without, the node takes the revision that the log has.",
+			"With --company a document that the log has never had becomes the company's newest\n" +
+			"revision. One that it has had and that was replaced since is not applied again: a\n" +
+			"node that is only restarted undoes nobody's \"tenure company apply\". Without, the\n" +
+			"node takes the revision that the log has.",
 		Example: "  tenure run --config node.yaml --company company.yaml\n" +
 			"  tenure run --node-id node-1 --stream-type external --stream-urls nats://127.0.0.1:4222 --coordination-type embedded-kv",
 		Args: noArgs,
@@ -40,7 +42,7 @@ func runCommand() *cobra.Command {
 				if err != nil {
 					return &exitError{exitBadConfig, fmt.Errorf("company file %s: %w", companyFile, pathError(err))}
 				}
-				doc = &companyDoc{companyFile, raw}
+				doc = &companyDoc{name: companyFile, doc: raw}
 			}
 			return runNode(cmd.Context(), cfg, doc, cmd.ErrOrStderr(), func(n *node) {
 				if supervised {
@@ -50,7 +52,7 @@ func runCommand() *cobra.Command {
 		},
 	}
 	addConfigFlags(cmd.Flags())
-	cmd.Flags().StringVar(&companyFile, "company", "", "company file to apply at the start")
+	cmd.Flags().StringVar(&companyFile, "company", "", "company file to apply at the start, if it is new to the log")
 	cmd.Flags().BoolVar(&supervised, "supervised", false, "told to stop, serve the log until stdin is closed, for the nodes that still give seats back")
 	_ = cmd.Flags().MarkHidden("supervised") // of a supervisor's; it fails only for a flag that is not there
 	return cmd

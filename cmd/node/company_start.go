@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seat-tenure/tenure/company"
+	"github.com/seat-tenure/tenure/events"
+)
+
+// companyDoc is a company document that a start brings along.
+type companyDoc struct {
+	name string // where it was read, for messages
+	doc  []byte
+	// first: it is for a fleet that has no company yet, and for no other.
+	first bool
+}
+
+// companyRoom is how much of the broker's payload limit a packed document may
+// take: base64 and the roster need the rest.
+const companyRoom = 512 << 10
+
+// packCompany judges a document and makes the event of it that a revision is.
+// Errors: company.Problems and *company.TooLargeError.
+func packCompany(name string, doc []byte) (company.Company, events.CompanyApplied, error) {
+	c, err := company.Parse(name, doc)
+	if err != nil {
+		return c, events.CompanyApplied{}, err
+	}
+	packed, digest, err := company.Pack(doc, companyRoom)
+	if err != nil {
+		return c, events.CompanyApplied{}, err
+	}
+	return c, events.CompanyApplied{Name: c.Name, Digest: digest, Document: packed, Seats: c.Roster()}, nil
+}
+
+// company applies the document that the start brought, if it is news, then reads
+// the revision in force: what counts is the log's.
+func (n *node) company(ctx context.Context, doc *companyDoc) error {
+	if doc != nil {
+		if err := n.bring(ctx, doc); err != nil {
+			return err
+		}
+	}
+	r, found, err := n.shell.Company(ctx)
+	if err != nil {
+		return err
+	}
+	if !found {
+		n.log.Warn("company_missing", "do", "apply one with `tenure company apply`, or start a node with --company FILE; until then there are no seats")
+		return nil
+	}
+	return n.roster.set(r.Event.(events.CompanyApplied))
+}
+
+// bring applies a document that the log has never had. One that it has had and
+// that was replaced since is not applied again: a node that is merely restarted,
+// with the file that it was always started with, would undo what others applied.
+func (n *node) bring(ctx context.Context, doc *companyDoc) error {
+	c, next, err := packCompany(doc.name, doc.doc)
+	if err != nil {
+		return &exitError{exitBadConfig, err}
+	}
+	r, found, err := n.shell.Company(ctx)
+	if err != nil {
+		return err
+	}
+	if now, _ := r.Event.(events.CompanyApplied); found && now.Digest != next.Digest {
+		if doc.first {
+			return nil // as every fleet that has grown past its first company
+		}
+		had, err := n.hadCompany(ctx, next.Digest, r.Seq)
+		if err != nil {
+			return err
+		}
+		if had {
+			n.log.Warn("company_file_superseded", "file", doc.name, "revision", now.Revision,
+				"do", "nothing, or `tenure company apply FILE` to go back to it: the log has had this document, and it was replaced since")
+			return nil
+		}
+	}
+	applied, err := n.shell.Apply(ctx, next)
+	if err != nil {
+		return err
+	}
+	if applied.New {
+		n.log.Info("company_applied", "company", c.Name, "revision", applied.Revision, "seats", len(c.AgentSeats()))
+	}
+	return nil
+}
+
+// maxSearched bounds how many revisions a start looks through.
+const maxSearched = 10_000
+
+// hadCompany says whether a revision before that position had this document.
+func (n *node) hadCompany(ctx context.Context, digest string, before uint64) (bool, error) {
+	fleet, subjects := n.store.Stream(events.StreamFleet), n.store.Subjects()
+	after := uint64(0)
+	for range maxSearched {
+		msg, err := fleet.Next(ctx, subjects.Company(), after+1)
+		if errors.Is(err, events.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		r, err := events.Decode(subjects, msg)
+		if err != nil {
+			return false, err
+		}
+		switch c := r.Event.(events.CompanyApplied); {
+		case c.Digest == digest:
+			return true, nil
+		case msg.Seq >= before:
+			return false, nil
+		}
+		after = msg.Seq
+	}
+	return false, fmt.Errorf("the log has more than %d revisions of the company: start without --company, and apply the document with `tenure company apply`", maxSearched)
+}
