@@ -77,6 +77,8 @@ type NodeFacts struct {
 	Withdrawn bool              `json:"withdrawn,omitempty"` // it gave every seat back, being unserviceable (P8)
 	// SeatsHeld is how many seats it holds (P11); nil: it does not say.
 	SeatsHeld *int `json:"seats_held,omitempty"`
+	// CompanyRevision is what it has applied, mailboxes and all; 0: it does not say.
+	CompanyRevision uint64 `json:"company_revision,omitempty"`
 }
 
 // LeaseRenewed extends a tenure. It carries nothing that views keep.

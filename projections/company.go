@@ -36,9 +36,14 @@ func applyCompany(rows Rows, r events.Recorded, e events.CompanyApplied) error {
 			return err
 		}
 	}
-	return put(rows, keyCompany, Company{
-		Revision: e.Revision, Name: e.Name, Digest: e.Digest, Position: r.Seq, At: stamp(r),
-	})
+	now := Company{
+		Revision: e.Revision, Name: e.Name, Digest: e.Digest, Seats: len(e.Seats), Position: r.Seq, At: stamp(r),
+		Source: r.Meta.Source, Actor: clip(r.Meta.Actor), Reason: clip(r.Meta.Reason),
+	}
+	if err := put(rows, keyRevisions+descending(e.Revision), now); err != nil {
+		return err
+	}
+	return put(rows, keyCompany, now)
 }
 
 func (s *Seat) list(l events.RosterSeat) {
@@ -65,4 +70,19 @@ func allSeats(rows Rows) ([]Seat, error) {
 		return true, err
 	})
 	return all, err
+}
+
+// CompanyRevision reads one revision; found is false where the log, as far as it
+// was read, has none of that number.
+func (v View) CompanyRevision(revision uint64) (Company, bool, error) {
+	return get[Company](v.rows, keyRevisions+descending(revision))
+}
+
+// CompanyRevisions lists revisions newest first, those before that number; 0
+// starts at the newest.
+func (v View) CompanyRevisions(before uint64, limit int) (Page[Company], error) {
+	return collect(v.rows, keyRevisions, "", afterPosition(before), limit, func(kr KeyRow) (Company, bool, error) {
+		c, err := decode[Company](kr.Key, kr.Row)
+		return c, true, err
+	})
 }

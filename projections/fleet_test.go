@@ -171,6 +171,32 @@ func TestSeatsPages(t *testing.T) {
 	}
 }
 
+// Revisions are listed newest first, in pages, each with who applied it and why;
+// what one of them said is found under its number for ever.
+func TestCompanyRevisions(t *testing.T) {
+	log := fleet(company(1, "dev"), company(2, "dev", "ops"), company(3))
+	log[1].Meta = events.Meta{Source: nodeA, Actor: "ops@acme.example", Reason: "more hands"}
+	v := given(t, log...)
+	page, err := v.CompanyRevisions(0, 2)
+	if err != nil || len(page.Items) != 2 || !page.More || page.Items[0].Revision != 3 || page.Items[0].Actor != "" {
+		t.Fatalf("first page: %+v, %v", page, err)
+	}
+	second := page.Items[1]
+	if second.Revision != 2 || second.Seats != 2 || second.Source != nodeA || second.Actor != "ops@acme.example" || second.Reason != "more hands" {
+		t.Errorf("second revision: %+v", second)
+	}
+	page, err = v.CompanyRevisions(second.Revision, 2)
+	if err != nil || len(page.Items) != 1 || page.More || page.Items[0].Revision != 1 {
+		t.Errorf("second page: %+v, %v", page, err)
+	}
+	if got, found, err := v.CompanyRevision(2); err != nil || !found || got != second {
+		t.Errorf("by number: %+v, %v, %v", got, found, err)
+	}
+	if _, found, err := v.CompanyRevision(4); err != nil || found {
+		t.Errorf("a revision to come: found %v, %v", found, err)
+	}
+}
+
 // The company view is the active revision, whole, and a stale title is gone.
 func TestCompanyView(t *testing.T) {
 	second := company(2, "dev")

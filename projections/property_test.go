@@ -252,7 +252,7 @@ func TestRowsGolden(t *testing.T) {
 		events.MailboxRegistered{Handle: "dev", AgentID: "agent-dev"},
 		events.TriggerSkipped{Handle: "dev", EventID: "e1", Why: events.SkipPanicked, Detail: "boom", Epoch: 2, Owner: nodeB},
 		events.NodeReported{Lease: events.NodeLease("node-a"), Epoch: 1, Owner: nodeA, Node: events.NodeFacts{
-			Roles: []string{"seats"}, Draining: true, Cordoned: true, Withdrawn: true, SeatsHeld: new(0)}},
+			Roles: []string{"seats"}, Draining: true, Cordoned: true, Withdrawn: true, SeatsHeld: new(0), CompanyRevision: 2}},
 		events.SeatPaused{Handle: "dev", By: "ops", Reason: "review", StopTurn: true},
 		events.SeatUnproven{Handle: "dev", Epoch: 2, Owner: nodeB, Since: start},
 		events.MailboxRegistered{Handle: "pm", AgentID: "agent-pm"}, events.MailboxAbsent{RetirementBody: absence("pm", events.RetireAbsent)},

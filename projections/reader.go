@@ -19,6 +19,10 @@ type FleetReader interface {
 	Fleet() (Fleet, error)
 	Node(id string) (n Node, found bool, err error)
 	Company() (c Company, found bool, err error)
+	CompanyRevision(revision uint64) (c Company, found bool, err error)
+	// CompanyRevisions lists revisions newest first, those before that number; 0
+	// starts at the newest.
+	CompanyRevisions(before uint64, limit int) (Page[Company], error)
 }
 
 // SeatReader reads seats, removed ones too, ascending by handle.

@@ -12,7 +12,7 @@ import (
 
 // SchemaVersion numbers the form of keys and rows. Every change of either
 // raises it; a store of another version is rebuilt, not migrated.
-const SchemaVersion = 3
+const SchemaVersion = 4
 
 // Rows is the inside of one transaction of a store: it reads what it wrote.
 type Rows interface {
@@ -38,6 +38,7 @@ const pageSize = 256
 const (
 	keyFleetHead  = "f/head"
 	keyCompany    = "f/company"
+	keyRevisions  = "f/revision/" // newest first, by the revision's number
 	keyCounts     = "f/counts"
 	keySeats      = "f/seat/"
 	keyNodes      = "f/node/"

@@ -129,6 +129,8 @@ type Node struct {
 	// SeatsSaid is how many seats the node says it holds (P11); nil: it does
 	// not say.
 	SeatsSaid *int `json:"seats_said,omitempty"`
+	// CompanyRevision is what the node says it has applied; 0: it does not say.
+	CompanyRevision uint64 `json:"company_revision,omitempty"`
 	Tenancy
 	SeatsHeld int `json:"-"` // seats whose tenure in force is an incarnation of this node
 }
@@ -137,13 +139,14 @@ type Node struct {
 func (n Node) Facts() events.NodeFacts {
 	return events.NodeFacts{
 		Roles: n.Roles, Labels: n.Labels, Draining: n.Draining, Cordoned: n.Cordoned,
-		Withdrawn: n.Withdrawn, SeatsHeld: n.SeatsSaid,
+		Withdrawn: n.Withdrawn, SeatsHeld: n.SeatsSaid, CompanyRevision: n.CompanyRevision,
 	}
 }
 
 func (n *Node) said(f events.NodeFacts) {
 	n.Roles, n.Labels, n.SeatsSaid = f.Roles, f.Labels, f.SeatsHeld
 	n.Draining, n.Cordoned, n.Withdrawn = f.Draining, f.Cordoned, f.Withdrawn
+	n.CompanyRevision = f.CompanyRevision
 }
 
 // Duty is a singleton duty (Y1).
@@ -189,13 +192,18 @@ type Tenure struct {
 // NodeID is the stable id of the node that held.
 func (t Tenure) NodeID() string { return t.Owner.NodeID() }
 
-// Company is the active revision; its seats are read as Seats.
+// Company is one revision. The seats of the active one are read as Seats; a
+// revision's document stands in FLEET at its position.
 type Company struct {
-	Revision uint64    `json:"revision"`
-	Name     string    `json:"name"`
-	Digest   string    `json:"digest"`
-	Position uint64    `json:"position"`
-	At       time.Time `json:"at"`
+	Revision uint64             `json:"revision"`
+	Name     string             `json:"name"`
+	Digest   string             `json:"digest"`
+	Seats    int                `json:"seats"` // how many agents' seats it has
+	Position uint64             `json:"position"`
+	At       time.Time          `json:"at"`
+	Source   events.Incarnation `json:"source,omitempty"` // the process that wrote it
+	Actor    string             `json:"actor,omitempty"`  // "": a node brought it along at its start
+	Reason   string             `json:"reason,omitempty"`
 }
 
 // Skip is a trigger that was settled without a turn (K5, B3).

@@ -105,6 +105,8 @@ type Host struct {
 	draining bool
 	emptying bool                  // an operator's drain is under way
 	cordoned bool                  // an operator's: claims nothing, keeps what it holds
+	revision uint64                // of the company, as applied here
+	reported uint64                // the revision that the presence says
 	refused  map[refusal]time.Time // what was declined, and when
 	over     map[Older]bool        // leases of older builds that are known to be over
 	gated    *OlderError           // why the last pass might claim nothing (V1)
@@ -125,6 +127,17 @@ func New(cfg Config, deps Deps) *Host {
 // Wake asks for a pass before the next one is due (P5). It never blocks; asking
 // twice asks once.
 func (h *Host) Wake() { poke(h.wake) }
+
+// Applied tells the host that this node has applied a revision of the company,
+// mailboxes and all: the presence says so from now on, and a pass is run early
+// (P5). A report that fails is made up for in the next pass.
+func (h *Host) Applied(ctx context.Context, revision uint64) {
+	h.mu.Lock()
+	h.revision = max(h.revision, revision)
+	h.mu.Unlock()
+	h.Wake()
+	h.reportRevision(ctx)
+}
 
 // poke fills a one-slot channel without blocking.
 func poke(c chan struct{}) {
@@ -207,7 +220,13 @@ func (h *Host) sweeps(ctx context.Context) {
 			h.sweeping.Beat()
 			continue
 		case <-due.C:
+			// Whatever was asked for until now this pass sees, and the one early pass
+			// of the interval that begins is kept for what comes after.
 			wake = h.wake
+			select {
+			case <-wake:
+			default:
+			}
 			due.Reset(h.cfg.SweepInterval)
 		case <-wake:
 			wake = nil

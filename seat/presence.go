@@ -25,13 +25,14 @@ func (h *Host) ensurePresence(ctx context.Context) bool {
 	// As a seat's claim: cut short it would keep the node's next process out.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
-	t, err := h.claimPresence(ctx)
+	said := h.facts()
+	t, err := h.claimPresence(ctx, said)
 	var other *aggregates.HeldError
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case err == nil:
-		h.presence, h.proved, h.clash = &t, sent, ""
+		h.presence, h.proved, h.clash, h.reported = &t, sent, "", said.CompanyRevision
 		h.log.Info(logPresence, keyOwner, t.Owner, keyEpoch, t.Epoch)
 	case errors.As(err, &other):
 		h.clash = other.Owner
@@ -47,10 +48,9 @@ func (h *Host) ensurePresence(ctx context.Context) bool {
 	return err == nil
 }
 
-func (h *Host) claimPresence(ctx context.Context) (commands.Tenure, error) {
+func (h *Host) claimPresence(ctx context.Context, facts events.NodeFacts) (commands.Tenure, error) {
 	lease := events.NodeLease(h.cfg.NodeID)
 	c := h.claim()
-	facts := h.facts()
 	c.Node = &facts
 	t, err := h.deps.Leases.Claim(ctx, lease, c, h.deps.LogClock.UnseenFor)
 	var other *aggregates.HeldError
@@ -72,7 +72,22 @@ func (h *Host) facts() events.NodeFacts {
 	defer h.mu.Unlock()
 	f := h.cfg.Facts
 	f.Draining, f.Cordoned = h.draining || h.emptying, h.cordoned
+	f.CompanyRevision = h.revision
 	return f
+}
+
+// reportRevision lets the presence say which revision of the company this node
+// has applied, if it says another.
+func (h *Host) reportRevision(ctx context.Context) {
+	h.mu.Lock()
+	due := h.presence != nil && h.reported != h.revision
+	h.mu.Unlock()
+	if !due {
+		return
+	}
+	if err := h.reportPresence(ctx); err != nil {
+		h.log.Warn(logReportFailed, "what", "company revision", keyErr, err)
+	}
 }
 
 // reportPresence tells the fleet what has changed about this node. Without a
@@ -84,14 +99,15 @@ func (h *Host) reportPresence(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	t, err := h.deps.Leases.Report(ctx, *p, h.facts())
+	said := h.facts()
+	t, err := h.deps.Leases.Report(ctx, *p, said)
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.presence != nil && h.presence.Epoch == t.Epoch {
-		h.presence.Last = t.Last
+		h.presence.Last, h.reported = t.Last, max(h.reported, said.CompanyRevision)
 	}
 	return nil
 }

@@ -43,8 +43,11 @@ type reading struct {
 func (h *Host) sweep(ctx context.Context) Pass {
 	h.sweeping.Waits(claimTimeout)
 	if !h.ensurePresence(ctx) || !h.cfg.RunsSeats {
+		h.reportRevision(ctx)
 		return Pass{end: SweepIdle, NextLapse: h.presenceLapse(ctx)}
 	}
+	h.sweeping.Waits(claimTimeout)
+	h.reportRevision(ctx)
 	h.sweeping.Waits(claimTimeout)
 	sight, err := h.deps.Fleet.Look(ctx)
 	if errors.Is(err, projections.ErrNotServed) { // not level with the log yet (P10)
@@ -73,6 +76,11 @@ func (h *Host) sweep(ctx context.Context) Pass {
 		recent = reading{view.Nodes, time.Now()}
 	}
 	plan := placement.Sweep(view)
+	if sight.Behind && before.behind {
+		// It reads an older company, where seats may be missing that are back (P10,
+		// R5). A view that is level falls behind with every batch, hence twice.
+		plan.Decommissioned, plan.Moved = nil, nil
+	}
 	pass := Pass{
 		end: SweepDone, Held: plan.Held, Capacity: plan.Capacity, Full: plan.Full, Unplaceable: plan.Unplaceable,
 		recent: recent, earlier: earlier, behind: sight.Behind,

@@ -62,12 +62,13 @@ func (r *registrar) run(ctx context.Context) error {
 		case <-again:
 		}
 		again = nil
+		revision := r.n.roster.applied() // before the walk: it is what the walk is of, at least
 		if !r.walk(ctx) {
 			again = time.After(registerAgain)
 			continue
 		}
 		if r.seen(ctx) {
-			r.n.host.Wake()
+			r.n.host.Applied(ctx, revision) // the apply is complete (P5)
 		}
 	}
 }
@@ -88,7 +89,7 @@ func (r *registrar) walk(ctx context.Context) bool {
 	}
 	for _, s := range c.Roster() {
 		m, known := r.mailbox(s.Handle)
-		if known && m.Usable() {
+		if known && m.Usable() && m.AgentID == s.AgentID { // a renamed company's agents are others (G1)
 			delete(r.waits, s.Handle)
 			continue
 		}
@@ -160,11 +161,11 @@ func (r *registrar) waitFor(ctx context.Context, s events.RosterSeat, m projecti
 // finds them. It reports false when ctx ended first.
 func (r *registrar) seen(ctx context.Context) bool {
 	c, _ := r.n.roster.current()
-	for _, s := range c.AgentSeats() {
+	for _, s := range c.Roster() {
 		for {
 			changed := r.n.views.Changed()
 			m, known := r.mailbox(s.Handle)
-			if known && m.Usable() {
+			if known && m.Usable() && m.AgentID == s.AgentID {
 				break
 			}
 			if known && m.Retiring {
