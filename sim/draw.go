@@ -21,7 +21,7 @@ func Draw(seed uint64) Script {
 	s := Script{
 		Seed: seed, TTL: drawnTTL,
 		Mail: time.Duration(400+r.IntN(1600)) * time.Millisecond,
-		For:  time.Duration(150+r.IntN(90)) * time.Second,
+		For:  time.Duration(100+r.IntN(80)) * time.Second,
 	}
 	for i := range 3 + r.IntN(2) {
 		s.Nodes = append(s.Nodes, string(rune('a'+i)))
@@ -117,7 +117,7 @@ func (d drawing) network(s *Step) {
 	case 7:
 		*s = Step{At: s.At, Do: Stale, Node: s.Node, For: d.ms(1, 40_000)}
 	default:
-		*s = Step{At: s.At, Do: Slow, Node: s.Node, Times: 1 + d.r.IntN(20), For: d.ms(1, 2500)}
+		*s = Step{At: s.At, Do: Slow, Node: s.Node, How: d.one("", "answer"), Times: 1 + d.r.IntN(20), For: d.ms(1, 4000)}
 	}
 }
 

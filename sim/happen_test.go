@@ -69,8 +69,12 @@ func (w *world) befall(p *process, s sim.Step) {
 		p.stale(+1)
 		w.after(s.For, func() { p.stale(-1) })
 	case sim.Slow:
-		faults.Delay(s.For)
-		w.after(time.Duration(s.Times)*time.Second, func() { faults.Delay(0) })
+		slow := faults.Delay
+		if s.How == "answer" {
+			slow = p.wire.tarry
+		}
+		slow(s.For)
+		w.after(time.Duration(s.Times)*time.Second, func() { slow(0) })
 	case sim.Lose:
 		if s.How == "write" {
 			faults.DropWrite(events.Stream(s.Stream), every, s.Times)
@@ -194,6 +198,7 @@ func (p *process) free() {
 	p.gate.set(false)
 	p.stopped = false
 	p.FreezeView(false)
+	p.wire.tarry(0)
 }
 
 func (p *process) cut(by int) {
@@ -219,6 +224,7 @@ func (p *process) heal() {
 	p.cut(0)
 	p.stale(0)
 	p.Conn.Faults.Delay(0)
+	p.wire.tarry(0)
 	p.mu.Lock()
 	clear(p.trouble)
 	p.mu.Unlock()

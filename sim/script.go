@@ -44,7 +44,7 @@ const (
 	Crash   Verb = "crash"   // node is killed, and started anew after for
 	Stop    Verb = "stop"    // node stands still for that long; how=uncounted: and no clock of it shows
 	Cut     Verb = "cut"     // node is cut off from the broker for that long
-	Slow    Verb = "slow"    // each request of node takes for longer, times seconds long
+	Slow    Verb = "slow"    // each request of node takes for longer, times seconds long; how=answer: each answer to it
 	Lose    Verb = "lose"    // the next times writes of node to stream: how=answer or how=write is lost
 	Late    Verb = "late"    // they are not answered, and land after for
 	Busy    Verb = "busy"    // they are refused for now

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -52,6 +53,7 @@ type wire struct {
 	lags  bool                        // guarded by mu
 	old   map[string][]events.Message // what replicas answered when they began to lag; guarded by mu
 	wrong time.Duration               // of the wall clock; guarded by mu
+	late  time.Duration               // by which answers come; guarded by mu
 }
 
 // lag makes replicas answer what they did at that time (true), or the truth.
@@ -75,6 +77,19 @@ func (w *wire) Subscribe(ctx context.Context, subject string, fn func(string)) (
 	return w.Store.Subscribe(ctx, subject, func(s string) { w.gate.wait(); fn(s) })
 }
 
+// tarry makes answers come that much later than what they answer.
+func (w *wire) tarry(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.late = d
+}
+
+func (w *wire) lateness() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.late
+}
+
 // stamped shows a write as the process's wall clock has it.
 func (w *wire) stamped(x events.Write) events.Write {
 	w.mu.Lock()
@@ -94,15 +109,21 @@ type lane struct {
 	w *wire
 }
 
-// through does one request: sent while the process runs, answered when it does.
-func through[T any](l *lane, ask func() (T, error)) (T, error) {
+// through does one request: sent while the process runs, answered when it does. If
+// the answer takes longer than ctx, nobody knows what it was.
+func through[T any](ctx context.Context, l *lane, ask func() (T, error)) (T, error) {
 	l.w.gate.wait()
 	defer l.w.gate.wait()
-	return ask()
+	got, err := ask()
+	if late := l.w.lateness(); late > 0 && pass(ctx, late) != nil {
+		var none T
+		return none, fmt.Errorf("%w: the answer took too long", events.ErrUnknown)
+	}
+	return got, err
 }
 
 func (l *lane) Append(ctx context.Context, w events.Write) (uint64, error) {
-	return through(l, func() (uint64, error) { return l.Stream.Append(ctx, l.w.stamped(w)) })
+	return through(ctx, l, func() (uint64, error) { return l.Stream.Append(ctx, l.w.stamped(w)) })
 }
 
 func (l *lane) AppendBatch(ctx context.Context, ws []events.Write) (uint64, error) {
@@ -110,23 +131,23 @@ func (l *lane) AppendBatch(ctx context.Context, ws []events.Write) (uint64, erro
 	for i, w := range ws {
 		stamped[i] = l.w.stamped(w)
 	}
-	return through(l, func() (uint64, error) { return l.Stream.AppendBatch(ctx, stamped) })
+	return through(ctx, l, func() (uint64, error) { return l.Stream.AppendBatch(ctx, stamped) })
 }
 
 func (l *lane) Get(ctx context.Context, seq uint64) (events.Message, error) {
-	return through(l, func() (events.Message, error) { return l.Stream.Get(ctx, seq) })
+	return through(ctx, l, func() (events.Message, error) { return l.Stream.Get(ctx, seq) })
 }
 
 func (l *lane) Last(ctx context.Context, filter string) (events.Message, error) {
-	return through(l, func() (events.Message, error) { return l.Stream.Last(ctx, filter) })
+	return through(ctx, l, func() (events.Message, error) { return l.Stream.Last(ctx, filter) })
 }
 
 func (l *lane) Next(ctx context.Context, filter string, from uint64) (events.Message, error) {
-	return through(l, func() (events.Message, error) { return l.Stream.Next(ctx, filter, from) })
+	return through(ctx, l, func() (events.Message, error) { return l.Stream.Next(ctx, filter, from) })
 }
 
 func (l *lane) LastPerSubject(ctx context.Context, filter string) ([]events.Message, error) {
-	return through(l, func() ([]events.Message, error) {
+	return through(ctx, l, func() ([]events.Message, error) {
 		msgs, err := l.Stream.LastPerSubject(ctx, filter)
 		l.w.mu.Lock()
 		defer l.w.mu.Unlock()
@@ -142,15 +163,15 @@ func (l *lane) LastPerSubject(ctx context.Context, filter string) ([]events.Mess
 }
 
 func (l *lane) Subjects(ctx context.Context, filter string) (map[string]uint64, error) {
-	return through(l, func() (map[string]uint64, error) { return l.Stream.Subjects(ctx, filter) })
+	return through(ctx, l, func() (map[string]uint64, error) { return l.Stream.Subjects(ctx, filter) })
 }
 
 func (l *lane) Info(ctx context.Context) (broker.StreamInfo, error) {
-	return through(l, func() (broker.StreamInfo, error) { return l.Stream.Info(ctx) })
+	return through(ctx, l, func() (broker.StreamInfo, error) { return l.Stream.Info(ctx) })
 }
 
 func (l *lane) Purge(ctx context.Context, filter string, below uint64) error {
-	_, err := through(l, func() (struct{}, error) { return struct{}{}, l.Stream.Purge(ctx, filter, below) })
+	_, err := through(ctx, l, func() (struct{}, error) { return struct{}{}, l.Stream.Purge(ctx, filter, below) })
 	return err
 }
 

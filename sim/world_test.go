@@ -23,7 +23,7 @@ const (
 	// restWithin bounds how long it may take until every seat is held once, all mail
 	// is done with, and nothing moves any more for as long as restFor.
 	restWithin = 3 * time.Minute
-	restFor    = 40 * time.Second
+	restFor    = 30 * time.Second
 	tick       = 500 * time.Millisecond
 )
 
