@@ -71,6 +71,32 @@ func (s *Shell) Drop(ctx context.Context, dead events.Recorded, reason, by strin
 	return now.Last, err
 }
 
+// MayReplay says whether Replay would be refused as things stand.
+func (s *Shell) MayReplay(ctx context.Context, dead events.Recorded) error {
+	p, body, err := parkedBody(dead, "", "")
+	if err != nil {
+		return err
+	}
+	now, err := s.parked(ctx, body)
+	if err == nil {
+		_, err = aggregates.DecideParked(now, aggregates.ReplayMail{Body: body, Clipped: p.Clipped})
+	}
+	return err
+}
+
+// MayDrop says whether Drop would be refused as things stand.
+func (s *Shell) MayDrop(ctx context.Context, dead events.Recorded) error {
+	_, body, err := parkedBody(dead, "", "")
+	if err != nil {
+		return err
+	}
+	now, err := s.parked(ctx, body)
+	if err == nil {
+		_, err = aggregates.DecideParked(now, aggregates.DropMail{Body: body})
+	}
+	return err
+}
+
 func parkedBody(dead events.Recorded, reason, by string) (events.MailParked, events.ParkedBody, error) {
 	p, is := dead.Event.(events.MailParked)
 	if !is {
@@ -94,19 +120,24 @@ func (s *Shell) again(p events.MailParked, position uint64) events.Write {
 	return events.Write{Subject: s.subjects.Mail(p.Handle, p.Mailbox), Header: h, Data: p.Data}
 }
 
+// parked reads what is known of the mail.
+func (s *Shell) parked(ctx context.Context, body events.ParkedBody) (now aggregates.ParkedMail, err error) {
+	r, ok, err := s.newest(ctx, events.StreamFleet, s.subjects.ParkedRecord(body.Handle, body.Key))
+	if err != nil || !ok {
+		return now, err
+	}
+	return aggregates.EvolveParked(now, r.Seq, r.Event.(events.ParkedEvent)), nil
+}
+
 // decideParked decides on what is known of the mail, appends, and returns what is
 // known then.
 func (s *Shell) decideParked(ctx context.Context, body events.ParkedBody, cmd aggregates.ParkedCommand) (aggregates.ParkedMail, error) {
 	var now aggregates.ParkedMail
 	subject := s.subjects.ParkedRecord(body.Handle, body.Key)
 	err := tries(events.SeatLease(body.Handle), func() error {
-		now = aggregates.ParkedMail{}
-		r, ok, err := s.newest(ctx, events.StreamFleet, subject)
-		if err != nil {
+		var err error
+		if now, err = s.parked(ctx, body); err != nil {
 			return err
-		}
-		if ok {
-			now = aggregates.EvolveParked(now, r.Seq, r.Event.(events.ParkedEvent))
 		}
 		decided, err := aggregates.DecideParked(now, cmd)
 		if err != nil || len(decided) == 0 {

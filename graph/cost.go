@@ -42,6 +42,14 @@ func costs() generated.ComplexityRoot {
 	c.Query.Sagas = func(child int, _ *model.SagaKind, _ *bool, _ *string, first *int, _ *string) int {
 		return listCost(child, first, 50)
 	}
+	c.Query.WaitingMail = func(child int, _ string, first *int, _ *string) int {
+		return listCost(child+costLogRead, first, 20)
+	}
+	c.WaitingMail.Data = func(int) int { return costReply }
+	c.Query.ParkedMail = func(child int, _ string, _ *bool, first *int, _ *string) int { return listCost(child, first, 50) }
+	c.Query.ParkedContent = func(child int, _ string, _ model.Position) int { return child + costReply }
+	c.Mutation.ReplayParked = func(int, string, []model.Position, string) int { return costMail }
+	c.Mutation.DropParked = func(int, string, []model.Position, string) int { return costMail }
 	// It reads the whole company, as unplaceable does.
 	c.Query.ExplainPlacement = func(int, string, []string) int { return costMail }
 	c.Query.HolderAt = func(child int, _ string, _ model.PointInTime) int { return child + costLogRead }

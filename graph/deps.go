@@ -22,6 +22,7 @@ type Deps struct {
 	Leases      Leases
 	Company     Company
 	Mail        Sender
+	Inboxes     Inboxes
 	Completions Completions
 	Host        Host
 	Readiness   Readiness

@@ -54,6 +54,21 @@ type (
 	ResumeSeat struct{ Handle string }
 )
 
+// Operations on parked mail, by their positions in DEAD.
+type (
+	// ReplayParked sends it to its seat again. No positions: the oldest that nobody
+	// has decided about.
+	ReplayParked struct {
+		Handle    string
+		Positions []uint64
+	}
+	// DropParked gives it up.
+	DropParked struct {
+		Handle    string
+		Positions []uint64
+	}
+)
+
 func (DrainNode) operation()   {}
 func (CordonNode) operation()  {}
 func (MoveSeat) operation()    {}
@@ -61,6 +76,9 @@ func (ReleaseSeat) operation() {}
 func (FenceSeat) operation()   {}
 func (PauseSeat) operation()   {}
 func (ResumeSeat) operation()  {}
+
+func (ReplayParked) operation() {}
+func (DropParked) operation()   {}
 
 // Done is where what came of an operation can be found.
 type Done struct {

@@ -16,6 +16,8 @@ const (
 	cursorSeat   = "seat:"
 	cursorTenure = "tenure:"
 	cursorSaga   = "saga:"
+	cursorMail   = "mail:"
+	cursorParked = "parked:"
 
 	maxCursor = 256 // bytes
 )

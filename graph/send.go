@@ -79,6 +79,9 @@ func judgeMail(m events.Mail, conversation bool, wait *time.Duration) error {
 			return err
 		}
 	}
+	if len(m.Data) > events.MaxMailData {
+		return model.Badf("data", "%d bytes, and mail may say %d at most; send it in parts, or where it can be found", len(m.Data), events.MaxMailData)
+	}
 	if !json.Valid(m.Data) {
 		return model.Badf("data", "this is no JSON value")
 	}

@@ -211,6 +211,10 @@ func (o *operator) inLog(ctx context.Context, by graph.Act, op graph.Operation) 
 		if err = o.known(op.Handle); err == nil {
 			position, err = shell.Resume(ctx, op.Handle, by.Reason, by.Actor)
 		}
+	case graph.ReplayParked:
+		position, err = o.replayParked(ctx, op, by)
+	case graph.DropParked:
+		position, err = o.dropParked(ctx, op, by)
 	default:
 		panic(fmt.Sprintf("operators cannot ask for %T", op))
 	}

@@ -23,6 +23,11 @@ const (
 	codeDepartedNode  = "DEPARTED_NODE"
 	codeUnknownSeat   = "UNKNOWN_SEAT"
 	codeAlreadyFenced = "ALREADY_FENCED"
+
+	codeUnknownMail    = "UNKNOWN_MAIL"
+	codeNothingParked  = "NOTHING_PARKED"
+	codeAlreadyDecided = "ALREADY_DECIDED"
+	codeClipped        = "CLIPPED"
 )
 
 const nearestNames = 3 // offered to somebody who wrote an unknown one

@@ -53,6 +53,14 @@ type ComplexityRoot struct {
 		Position   func(childComplexity int) int
 	}
 
+	AttemptsEnded struct {
+		At    func(childComplexity int) int
+		Count func(childComplexity int) int
+		End   func(childComplexity int) int
+		Epoch func(childComplexity int) int
+		Why   func(childComplexity int) int
+	}
+
 	Completion struct {
 		At         func(childComplexity int) int
 		Attempts   func(childComplexity int) int
@@ -85,10 +93,12 @@ type ComplexityRoot struct {
 	Mutation struct {
 		CordonNode   func(childComplexity int, id string, reason string) int
 		DrainNode    func(childComplexity int, id string, deadline *time.Duration, reason string) int
+		DropParked   func(childComplexity int, handle string, positions []model.Position, reason string) int
 		FenceSeat    func(childComplexity int, handle string, reason string) int
 		MoveSeat     func(childComplexity int, handle string, to string, reason string) int
 		PauseSeat    func(childComplexity int, handle string, stopTurn *bool, reason string) int
 		ReleaseSeat  func(childComplexity int, handle string, reason string) int
+		ReplayParked func(childComplexity int, handle string, positions []model.Position, reason string) int
 		ResumeSeat   func(childComplexity int, handle string, reason string) int
 		SendMessage  func(childComplexity int, handle string, typeArg string, data model.JSON, id *string, conversation *string, wait *time.Duration) int
 		UncordonNode func(childComplexity int, id string, reason string) int
@@ -115,6 +125,50 @@ type ComplexityRoot struct {
 		StartCursor     func(childComplexity int) int
 	}
 
+	ParkedContent struct {
+		Data     func(childComplexity int) int
+		Headers  func(childComplexity int) int
+		Position func(childComplexity int) int
+		Raw      func(childComplexity int) int
+	}
+
+	ParkedDecision struct {
+		At           func(childComplexity int) int
+		By           func(childComplexity int) int
+		How          func(childComplexity int) int
+		MailSequence func(childComplexity int) int
+		Position     func(childComplexity int) int
+		Reason       func(childComplexity int) int
+	}
+
+	ParkedMail struct {
+		At           func(childComplexity int) int
+		Attempts     func(childComplexity int) int
+		Bytes        func(childComplexity int) int
+		Clipped      func(childComplexity int) int
+		Conversation func(childComplexity int) int
+		Decided      func(childComplexity int) int
+		Handle       func(childComplexity int) int
+		History      func(childComplexity int) int
+		ID           func(childComplexity int) int
+		MailSequence func(childComplexity int) int
+		Position     func(childComplexity int) int
+		Reason       func(childComplexity int) int
+		Type         func(childComplexity int) int
+	}
+
+	ParkedMailConnection struct {
+		AsOf       func(childComplexity int) int
+		Edges      func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
+	ParkedMailEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	Pause struct {
 		By       func(childComplexity int) int
 		Reason   func(childComplexity int) int
@@ -139,10 +193,13 @@ type ComplexityRoot struct {
 		Fleet            func(childComplexity int) int
 		HolderAt         func(childComplexity int, handle string, at model.PointInTime) int
 		Node             func(childComplexity int, id string) int
+		ParkedContent    func(childComplexity int, handle string, position model.Position) int
+		ParkedMail       func(childComplexity int, handle string, decided *bool, first *int, after *string) int
 		Sagas            func(childComplexity int, kind *model.SagaKind, open *bool, handle *string, first *int, after *string) int
 		Seat             func(childComplexity int, handle string) int
 		Seats            func(childComplexity int, filter *model.SeatFilter, first *int, after *string) int
 		Tenures          func(childComplexity int, handle *string, node *string, first *int, after *string) int
+		WaitingMail      func(childComplexity int, handle string, first *int, after *string) int
 	}
 
 	Refused struct {
@@ -242,6 +299,32 @@ type ComplexityRoot struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
 	}
+
+	WaitingMail struct {
+		At           func(childComplexity int) int
+		Attempts     func(childComplexity int) int
+		Bytes        func(childComplexity int) int
+		Conversation func(childComplexity int) int
+		Data         func(childComplexity int) int
+		ID           func(childComplexity int) int
+		Position     func(childComplexity int) int
+		ReplayOf     func(childComplexity int) int
+		Run          func(childComplexity int) int
+		Source       func(childComplexity int) int
+		State        func(childComplexity int) int
+		Type         func(childComplexity int) int
+		Undecodable  func(childComplexity int) int
+	}
+
+	WaitingMailConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	WaitingMailEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
 }
 
 // endregion ***************************** api!.gotpl *****************************
@@ -263,6 +346,8 @@ type MutationResolver interface {
 	FenceSeat(ctx context.Context, handle string, reason string) (model.OperationResult, error)
 	PauseSeat(ctx context.Context, handle string, stopTurn *bool, reason string) (model.OperationResult, error)
 	ResumeSeat(ctx context.Context, handle string, reason string) (model.OperationResult, error)
+	ReplayParked(ctx context.Context, handle string, positions []model.Position, reason string) (model.OperationResult, error)
+	DropParked(ctx context.Context, handle string, positions []model.Position, reason string) (model.OperationResult, error)
 }
 type NodeResolver interface {
 	PresenceExpiresAt(ctx context.Context, obj *model.Node) (*time.Time, error)
@@ -279,6 +364,9 @@ type QueryResolver interface {
 	Tenures(ctx context.Context, handle *string, node *string, first *int, after *string) (*model.TenureConnection, error)
 	Completion(ctx context.Context, handle string, eventID string) (*model.Completion, error)
 	Sagas(ctx context.Context, kind *model.SagaKind, open *bool, handle *string, first *int, after *string) (*model.SagaConnection, error)
+	WaitingMail(ctx context.Context, handle string, first *int, after *string) (*model.WaitingMailConnection, error)
+	ParkedMail(ctx context.Context, handle string, decided *bool, first *int, after *string) (*model.ParkedMailConnection, error)
+	ParkedContent(ctx context.Context, handle string, position model.Position) (*model.ParkedContent, error)
 	ExplainPlacement(ctx context.Context, handle string, without []string) (*model.PlacementExplanation, error)
 }
 type SeatResolver interface {
@@ -352,6 +440,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AsOf.Position(childComplexity), true
+
+	case "AttemptsEnded.at":
+		if e.ComplexityRoot.AttemptsEnded.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AttemptsEnded.At(childComplexity), true
+	case "AttemptsEnded.count":
+		if e.ComplexityRoot.AttemptsEnded.Count == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AttemptsEnded.Count(childComplexity), true
+	case "AttemptsEnded.end":
+		if e.ComplexityRoot.AttemptsEnded.End == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AttemptsEnded.End(childComplexity), true
+	case "AttemptsEnded.epoch":
+		if e.ComplexityRoot.AttemptsEnded.Epoch == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AttemptsEnded.Epoch(childComplexity), true
+	case "AttemptsEnded.why":
+		if e.ComplexityRoot.AttemptsEnded.Why == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AttemptsEnded.Why(childComplexity), true
 
 	case "Completion.at":
 		if e.ComplexityRoot.Completion.At == nil {
@@ -498,6 +617,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DrainNode(childComplexity, args["id"].(string), args["deadline"].(*time.Duration), args["reason"].(string)), true
+	case "Mutation.dropParked":
+		if e.ComplexityRoot.Mutation.DropParked == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_dropParked_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DropParked(childComplexity, args["handle"].(string), args["positions"].([]model.Position), args["reason"].(string)), true
 	case "Mutation.fenceSeat":
 		if e.ComplexityRoot.Mutation.FenceSeat == nil {
 			break
@@ -542,6 +672,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ReleaseSeat(childComplexity, args["handle"].(string), args["reason"].(string)), true
+	case "Mutation.replayParked":
+		if e.ComplexityRoot.Mutation.ReplayParked == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_replayParked_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReplayParked(childComplexity, args["handle"].(string), args["positions"].([]model.Position), args["reason"].(string)), true
 	case "Mutation.resumeSeat":
 		if e.ComplexityRoot.Mutation.ResumeSeat == nil {
 			break
@@ -673,6 +814,185 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PageInfo.StartCursor(childComplexity), true
 
+	case "ParkedContent.data":
+		if e.ComplexityRoot.ParkedContent.Data == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedContent.Data(childComplexity), true
+	case "ParkedContent.headers":
+		if e.ComplexityRoot.ParkedContent.Headers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedContent.Headers(childComplexity), true
+	case "ParkedContent.position":
+		if e.ComplexityRoot.ParkedContent.Position == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedContent.Position(childComplexity), true
+	case "ParkedContent.raw":
+		if e.ComplexityRoot.ParkedContent.Raw == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedContent.Raw(childComplexity), true
+
+	case "ParkedDecision.at":
+		if e.ComplexityRoot.ParkedDecision.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedDecision.At(childComplexity), true
+	case "ParkedDecision.by":
+		if e.ComplexityRoot.ParkedDecision.By == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedDecision.By(childComplexity), true
+	case "ParkedDecision.how":
+		if e.ComplexityRoot.ParkedDecision.How == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedDecision.How(childComplexity), true
+	case "ParkedDecision.mailSequence":
+		if e.ComplexityRoot.ParkedDecision.MailSequence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedDecision.MailSequence(childComplexity), true
+	case "ParkedDecision.position":
+		if e.ComplexityRoot.ParkedDecision.Position == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedDecision.Position(childComplexity), true
+	case "ParkedDecision.reason":
+		if e.ComplexityRoot.ParkedDecision.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedDecision.Reason(childComplexity), true
+
+	case "ParkedMail.at":
+		if e.ComplexityRoot.ParkedMail.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.At(childComplexity), true
+	case "ParkedMail.attempts":
+		if e.ComplexityRoot.ParkedMail.Attempts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.Attempts(childComplexity), true
+	case "ParkedMail.bytes":
+		if e.ComplexityRoot.ParkedMail.Bytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.Bytes(childComplexity), true
+	case "ParkedMail.clipped":
+		if e.ComplexityRoot.ParkedMail.Clipped == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.Clipped(childComplexity), true
+	case "ParkedMail.conversation":
+		if e.ComplexityRoot.ParkedMail.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.Conversation(childComplexity), true
+	case "ParkedMail.decided":
+		if e.ComplexityRoot.ParkedMail.Decided == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.Decided(childComplexity), true
+	case "ParkedMail.handle":
+		if e.ComplexityRoot.ParkedMail.Handle == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.Handle(childComplexity), true
+	case "ParkedMail.history":
+		if e.ComplexityRoot.ParkedMail.History == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.History(childComplexity), true
+	case "ParkedMail.id":
+		if e.ComplexityRoot.ParkedMail.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.ID(childComplexity), true
+	case "ParkedMail.mailSequence":
+		if e.ComplexityRoot.ParkedMail.MailSequence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.MailSequence(childComplexity), true
+	case "ParkedMail.position":
+		if e.ComplexityRoot.ParkedMail.Position == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.Position(childComplexity), true
+	case "ParkedMail.reason":
+		if e.ComplexityRoot.ParkedMail.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.Reason(childComplexity), true
+	case "ParkedMail.type":
+		if e.ComplexityRoot.ParkedMail.Type == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMail.Type(childComplexity), true
+
+	case "ParkedMailConnection.asOf":
+		if e.ComplexityRoot.ParkedMailConnection.AsOf == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMailConnection.AsOf(childComplexity), true
+	case "ParkedMailConnection.edges":
+		if e.ComplexityRoot.ParkedMailConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMailConnection.Edges(childComplexity), true
+	case "ParkedMailConnection.pageInfo":
+		if e.ComplexityRoot.ParkedMailConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMailConnection.PageInfo(childComplexity), true
+	case "ParkedMailConnection.totalCount":
+		if e.ComplexityRoot.ParkedMailConnection.TotalCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMailConnection.TotalCount(childComplexity), true
+
+	case "ParkedMailEdge.cursor":
+		if e.ComplexityRoot.ParkedMailEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMailEdge.Cursor(childComplexity), true
+	case "ParkedMailEdge.node":
+		if e.ComplexityRoot.ParkedMailEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ParkedMailEdge.Node(childComplexity), true
+
 	case "Pause.by":
 		if e.ComplexityRoot.Pause.By == nil {
 			break
@@ -798,6 +1118,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Node(childComplexity, args["id"].(string)), true
+	case "Query.parkedContent":
+		if e.ComplexityRoot.Query.ParkedContent == nil {
+			break
+		}
+
+		args, err := ec.field_Query_parkedContent_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.ParkedContent(childComplexity, args["handle"].(string), args["position"].(model.Position)), true
+	case "Query.parkedMail":
+		if e.ComplexityRoot.Query.ParkedMail == nil {
+			break
+		}
+
+		args, err := ec.field_Query_parkedMail_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.ParkedMail(childComplexity, args["handle"].(string), args["decided"].(*bool), args["first"].(*int), args["after"].(*string)), true
 	case "Query.sagas":
 		if e.ComplexityRoot.Query.Sagas == nil {
 			break
@@ -842,6 +1184,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Tenures(childComplexity, args["handle"].(*string), args["node"].(*string), args["first"].(*int), args["after"].(*string)), true
+	case "Query.waitingMail":
+		if e.ComplexityRoot.Query.WaitingMail == nil {
+			break
+		}
+
+		args, err := ec.field_Query_waitingMail_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.WaitingMail(childComplexity, args["handle"].(string), args["first"].(*int), args["after"].(*string)), true
 
 	case "Refused.code":
 		if e.ComplexityRoot.Refused.Code == nil {
@@ -1249,6 +1602,111 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.TenureEdge.Node(childComplexity), true
 
+	case "WaitingMail.at":
+		if e.ComplexityRoot.WaitingMail.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.At(childComplexity), true
+	case "WaitingMail.attempts":
+		if e.ComplexityRoot.WaitingMail.Attempts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.Attempts(childComplexity), true
+	case "WaitingMail.bytes":
+		if e.ComplexityRoot.WaitingMail.Bytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.Bytes(childComplexity), true
+	case "WaitingMail.conversation":
+		if e.ComplexityRoot.WaitingMail.Conversation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.Conversation(childComplexity), true
+	case "WaitingMail.data":
+		if e.ComplexityRoot.WaitingMail.Data == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.Data(childComplexity), true
+	case "WaitingMail.id":
+		if e.ComplexityRoot.WaitingMail.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.ID(childComplexity), true
+	case "WaitingMail.position":
+		if e.ComplexityRoot.WaitingMail.Position == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.Position(childComplexity), true
+	case "WaitingMail.replayOf":
+		if e.ComplexityRoot.WaitingMail.ReplayOf == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.ReplayOf(childComplexity), true
+	case "WaitingMail.run":
+		if e.ComplexityRoot.WaitingMail.Run == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.Run(childComplexity), true
+	case "WaitingMail.source":
+		if e.ComplexityRoot.WaitingMail.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.Source(childComplexity), true
+	case "WaitingMail.state":
+		if e.ComplexityRoot.WaitingMail.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.State(childComplexity), true
+	case "WaitingMail.type":
+		if e.ComplexityRoot.WaitingMail.Type == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.Type(childComplexity), true
+	case "WaitingMail.undecodable":
+		if e.ComplexityRoot.WaitingMail.Undecodable == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMail.Undecodable(childComplexity), true
+
+	case "WaitingMailConnection.edges":
+		if e.ComplexityRoot.WaitingMailConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMailConnection.Edges(childComplexity), true
+	case "WaitingMailConnection.pageInfo":
+		if e.ComplexityRoot.WaitingMailConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMailConnection.PageInfo(childComplexity), true
+
+	case "WaitingMailEdge.cursor":
+		if e.ComplexityRoot.WaitingMailEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMailEdge.Cursor(childComplexity), true
+	case "WaitingMailEdge.node":
+		if e.ComplexityRoot.WaitingMailEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaitingMailEdge.Node(childComplexity), true
+
 	}
 	return 0, false
 }
@@ -1421,6 +1879,33 @@ type Query {
     "A cursor: the list goes on after it."
     after: String
   ): SagaConnection!
+  "Mail in a seat's inbox that is not settled, oldest first, as the broker and the seat's cursor have it now; null when the seat has no mailbox."
+  waitingMail(
+    "Handle of the seat."
+    handle: ID!
+    "How many at most, 1 to 100."
+    first: Int = 20
+    "A cursor: the list goes on after it."
+    after: String
+  ): WaitingMailConnection
+  "Mail of a seat that was set aside, newest first: what nobody has decided about yet."
+  parkedMail(
+    "Handle of the seat."
+    handle: ID!
+    "What was replayed or dropped as well, for as long as its record is kept: 90 days."
+    decided: Boolean = false
+    "How many at most, 1 to 500."
+    first: Int = 50
+    "A cursor: the list goes on after it."
+    after: String
+  ): ParkedMailConnection!
+  "What one parked mail says, read from its record; null when there is none at that position for that seat."
+  parkedContent(
+    "Handle of the seat."
+    handle: ID!
+    "Where the record stands."
+    position: Position!
+  ): ParkedContent
   "Why a seat is where it is, or dark; null when the log has never named it."
   explainPlacement(
     "Handle of the seat."
@@ -1517,6 +2002,24 @@ type Mutation {
     "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
     reason: String!
   ): OperationResult!
+  "Sends parked mail to its seat again, once however often it is asked for. All of it is looked at first: where one cannot be replayed, none is."
+  replayParked(
+    "Handle of the seat."
+    handle: ID!
+    "Where the records stand, at most 100; the 100 oldest that nobody has decided about when left out."
+    positions: [Position!]
+    "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
+    reason: String!
+  ): OperationResult!
+  "Gives parked mail up. Its record stays readable for as long as it is kept. All of it is looked at first: where one cannot be dropped, none is."
+  dropParked(
+    "Handle of the seat."
+    handle: ID!
+    "Where the records stand, 1 to 100."
+    positions: [Position!]!
+    "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
+    reason: String!
+  ): OperationResult!
 }
 
 "What became of an operator's wish."
@@ -1532,7 +2035,7 @@ type Accepted {
 
 "It was not done, and nothing has changed."
 type Refused {
-  "Why, for programs: UNKNOWN_NODE, DEPARTED_NODE, UNKNOWN_SEAT, NOT_HELD, MOVING, NOT_ELIGIBLE, NO_ROOM, ALREADY_HERE, ALREADY_FENCED, or a code still to come."
+  "Why, for programs: UNKNOWN_NODE, DEPARTED_NODE, UNKNOWN_SEAT, NOT_HELD, MOVING, NOT_ELIGIBLE, NO_ROOM, ALREADY_HERE, ALREADY_FENCED, UNKNOWN_MAIL, NOTHING_PARKED, ALREADY_DECIDED, CLIPPED, or a code still to come."
   code: String!
   "Why, and what to do, for people."
   message: String!
@@ -1832,6 +2335,158 @@ type Completion {
   why: String
 }
 
+"Mail that waits in an inbox."
+type WaitingMail {
+  "Its place in the stream of mail."
+  position: Position!
+  "Event id; null when it cannot be read."
+  id: ID
+  "Its type; null when it cannot be read."
+  type: String
+  "Conversation that it belongs to; mail without one is a turn of its own."
+  conversation: String
+  "Who sent it, as the sender says."
+  source: String
+  "When the broker stored it."
+  at: Time!
+  "What the seat has done with it so far."
+  state: WaitingMailState!
+  "How many turns were started on it."
+  attempts: Int!
+  "The run that it is held behind; null when it is not held."
+  run: ID
+  "The parked record that it was replayed from; null when it was not."
+  replayOf: Position
+  "Length of what it says, in bytes."
+  bytes: Int!
+  "What it says; null when that is no JSON."
+  data: JSON
+  "Why it cannot be read; it is set aside when its turn comes. Null when it can."
+  undecodable: String
+}
+
+"What a seat has done with mail that waits."
+enum WaitingMailState {
+  "It was not looked at yet."
+  UNREAD
+  "It was read, and no turn was started on it."
+  READ
+  "A turn was started on it and has not ended, as far as the cursor tells."
+  RUNNING
+  "Turns on it failed; it comes again."
+  FAILED
+  "It is held behind a run."
+  HELD
+}
+
+"One page of waiting mail."
+type WaitingMailConnection {
+  "The mail of this page."
+  edges: [WaitingMailEdge!]!
+  "How the page stands in the list."
+  pageInfo: PageInfo!
+}
+
+"Waiting mail in a list."
+type WaitingMailEdge {
+  "Where the list goes on after this mail."
+  cursor: String!
+  "The mail."
+  node: WaitingMail!
+}
+
+"Mail that was set aside."
+type ParkedMail {
+  "Where its record stands: what replayParked and dropParked take."
+  position: Position!
+  "The seat."
+  handle: ID!
+  "Event id; null when it could not be read."
+  id: ID
+  "Its type; null when it has none."
+  type: String
+  "Conversation that it belongs to."
+  conversation: String
+  "The place that it had in the stream of mail."
+  mailSequence: Position!
+  "When it was set aside."
+  at: Time!
+  "Why."
+  reason: String!
+  "How many turns were started on it."
+  attempts: Int!
+  "How they ended, the oldest first, as far as that is kept."
+  history: [AttemptsEnded!]!
+  "Length of what it says, in bytes."
+  bytes: Int!
+  "It was too large to be kept whole, so it cannot be replayed."
+  clipped: Boolean!
+  "What an operator made of it; null while nobody has decided."
+  decided: ParkedDecision
+}
+
+"Attempts on one mail that ended in the same way."
+type AttemptsEnded {
+  "Fencing token of the tenure that they ran under."
+  epoch: Epoch!
+  "failed: it came back; unfinished: its process died, was stopped or lost the seat."
+  end: String!
+  "How many."
+  count: Int!
+  "Why, cut to its beginning."
+  why: String
+  "When the last of them was written down; null where nobody could."
+  at: Time
+}
+
+"What an operator made of parked mail."
+type ParkedDecision {
+  "REPLAYING: to be sent again, and not known to have been sent; REPLAYED; DROPPED."
+  how: String!
+  "Who."
+  by: String!
+  "Why."
+  reason: String!
+  "When the broker stored it."
+  at: Time!
+  "The decision's place in the fleet log."
+  position: Position!
+  "The place that the mail has in the stream of mail again; null when it has none."
+  mailSequence: Position
+}
+
+"What one parked mail says."
+type ParkedContent {
+  "Where its record stands."
+  position: Position!
+  "Its headers, as the sender wrote them: each a list of values."
+  headers: JSON!
+  "What it says; null when that is no JSON, or is not kept."
+  data: JSON
+  "What it says where that is no JSON, in base64."
+  raw: String
+}
+
+"One page of parked mail."
+type ParkedMailConnection {
+  "Where the answer stands."
+  asOf: AsOf!
+  "The mail of this page."
+  edges: [ParkedMailEdge!]!
+  "How the page stands in the list."
+  pageInfo: PageInfo!
+  "Length of the whole list; null where counting it would mean reading it."
+  totalCount: Int
+}
+
+"Parked mail in a list."
+type ParkedMailEdge {
+  "Where the list goes on after this mail."
+  cursor: String!
+  "The mail."
+  node: ParkedMail!
+}
+
 "Mail that the log has."
 type SendResult {
   "Event id of the mail."
@@ -1947,6 +2602,22 @@ func (ec *executionContext) childFields_AsOf(ctx context.Context, field graphql.
 	return nil, fmt.Errorf("no field named %q was found under type AsOf", field.Name)
 }
 
+func (ec *executionContext) childFields_AttemptsEnded(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "epoch":
+		return ec.fieldContext_AttemptsEnded_epoch(ctx, field)
+	case "end":
+		return ec.fieldContext_AttemptsEnded_end(ctx, field)
+	case "count":
+		return ec.fieldContext_AttemptsEnded_count(ctx, field)
+	case "why":
+		return ec.fieldContext_AttemptsEnded_why(ctx, field)
+	case "at":
+		return ec.fieldContext_AttemptsEnded_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AttemptsEnded", field.Name)
+}
+
 func (ec *executionContext) childFields_Completion(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "handle":
@@ -2045,6 +2716,94 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 		return ec.fieldContext_PageInfo_endCursor(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
+}
+
+func (ec *executionContext) childFields_ParkedContent(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "position":
+		return ec.fieldContext_ParkedContent_position(ctx, field)
+	case "headers":
+		return ec.fieldContext_ParkedContent_headers(ctx, field)
+	case "data":
+		return ec.fieldContext_ParkedContent_data(ctx, field)
+	case "raw":
+		return ec.fieldContext_ParkedContent_raw(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ParkedContent", field.Name)
+}
+
+func (ec *executionContext) childFields_ParkedDecision(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "how":
+		return ec.fieldContext_ParkedDecision_how(ctx, field)
+	case "by":
+		return ec.fieldContext_ParkedDecision_by(ctx, field)
+	case "reason":
+		return ec.fieldContext_ParkedDecision_reason(ctx, field)
+	case "at":
+		return ec.fieldContext_ParkedDecision_at(ctx, field)
+	case "position":
+		return ec.fieldContext_ParkedDecision_position(ctx, field)
+	case "mailSequence":
+		return ec.fieldContext_ParkedDecision_mailSequence(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ParkedDecision", field.Name)
+}
+
+func (ec *executionContext) childFields_ParkedMail(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "position":
+		return ec.fieldContext_ParkedMail_position(ctx, field)
+	case "handle":
+		return ec.fieldContext_ParkedMail_handle(ctx, field)
+	case "id":
+		return ec.fieldContext_ParkedMail_id(ctx, field)
+	case "type":
+		return ec.fieldContext_ParkedMail_type(ctx, field)
+	case "conversation":
+		return ec.fieldContext_ParkedMail_conversation(ctx, field)
+	case "mailSequence":
+		return ec.fieldContext_ParkedMail_mailSequence(ctx, field)
+	case "at":
+		return ec.fieldContext_ParkedMail_at(ctx, field)
+	case "reason":
+		return ec.fieldContext_ParkedMail_reason(ctx, field)
+	case "attempts":
+		return ec.fieldContext_ParkedMail_attempts(ctx, field)
+	case "history":
+		return ec.fieldContext_ParkedMail_history(ctx, field)
+	case "bytes":
+		return ec.fieldContext_ParkedMail_bytes(ctx, field)
+	case "clipped":
+		return ec.fieldContext_ParkedMail_clipped(ctx, field)
+	case "decided":
+		return ec.fieldContext_ParkedMail_decided(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ParkedMail", field.Name)
+}
+
+func (ec *executionContext) childFields_ParkedMailConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "asOf":
+		return ec.fieldContext_ParkedMailConnection_asOf(ctx, field)
+	case "edges":
+		return ec.fieldContext_ParkedMailConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ParkedMailConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_ParkedMailConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ParkedMailConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ParkedMailEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ParkedMailEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ParkedMailEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ParkedMailEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_Pause(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2267,6 +3026,58 @@ func (ec *executionContext) childFields_TenureEdge(ctx context.Context, field gr
 	return nil, fmt.Errorf("no field named %q was found under type TenureEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_WaitingMail(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "position":
+		return ec.fieldContext_WaitingMail_position(ctx, field)
+	case "id":
+		return ec.fieldContext_WaitingMail_id(ctx, field)
+	case "type":
+		return ec.fieldContext_WaitingMail_type(ctx, field)
+	case "conversation":
+		return ec.fieldContext_WaitingMail_conversation(ctx, field)
+	case "source":
+		return ec.fieldContext_WaitingMail_source(ctx, field)
+	case "at":
+		return ec.fieldContext_WaitingMail_at(ctx, field)
+	case "state":
+		return ec.fieldContext_WaitingMail_state(ctx, field)
+	case "attempts":
+		return ec.fieldContext_WaitingMail_attempts(ctx, field)
+	case "run":
+		return ec.fieldContext_WaitingMail_run(ctx, field)
+	case "replayOf":
+		return ec.fieldContext_WaitingMail_replayOf(ctx, field)
+	case "bytes":
+		return ec.fieldContext_WaitingMail_bytes(ctx, field)
+	case "data":
+		return ec.fieldContext_WaitingMail_data(ctx, field)
+	case "undecodable":
+		return ec.fieldContext_WaitingMail_undecodable(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WaitingMail", field.Name)
+}
+
+func (ec *executionContext) childFields_WaitingMailConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_WaitingMailConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_WaitingMailConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WaitingMailConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_WaitingMailEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_WaitingMailEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_WaitingMailEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WaitingMailEdge", field.Name)
+}
+
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "name":
@@ -2435,6 +3246,36 @@ func (ec *executionContext) field_Mutation_drainNode_args(ctx context.Context, r
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_dropParked_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "positions",
+		func(ctx context.Context, v any) ([]model.Position, error) {
+			return ec.unmarshalNPosition2ᚕgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPositionᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["positions"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "reason",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["reason"] = arg2
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_fenceSeat_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -2536,6 +3377,36 @@ func (ec *executionContext) field_Mutation_releaseSeat_args(ctx context.Context,
 		return nil, err
 	}
 	args["reason"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_replayParked_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "positions",
+		func(ctx context.Context, v any) ([]model.Position, error) {
+			return ec.unmarshalOPosition2ᚕgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPositionᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["positions"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "reason",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["reason"] = arg2
 	return args, nil
 }
 
@@ -2753,6 +3624,66 @@ func (ec *executionContext) field_Query_node_args(ctx context.Context, rawArgs m
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_parkedContent_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "position",
+		func(ctx context.Context, v any) (model.Position, error) {
+			return ec.unmarshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["position"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_parkedMail_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "decided",
+		func(ctx context.Context, v any) (*bool, error) {
+			return ec.unmarshalOBoolean2ᚖbool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["decided"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg3
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_sagas_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -2878,6 +3809,36 @@ func (ec *executionContext) field_Query_tenures_args(ctx context.Context, rawArg
 		return nil, err
 	}
 	args["after"] = arg3
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_waitingMail_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg2
 	return args, nil
 }
 
@@ -3136,6 +4097,121 @@ func (ec *executionContext) _AsOf_copy(ctx context.Context, field graphql.Collec
 }
 func (ec *executionContext) fieldContext_AsOf_copy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AsOf", field, false, false, "CopyState")
+}
+
+func (ec *executionContext) _AttemptsEnded_epoch(ctx context.Context, field graphql.CollectedField, obj *model.AttemptsEnded) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AttemptsEnded_epoch(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Epoch, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Epoch) graphql.Marshaler {
+			return ec.marshalNEpoch2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐEpoch(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AttemptsEnded_epoch(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AttemptsEnded", field, false, false, "Epoch")
+}
+
+func (ec *executionContext) _AttemptsEnded_end(ctx context.Context, field graphql.CollectedField, obj *model.AttemptsEnded) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AttemptsEnded_end(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.End, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AttemptsEnded_end(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AttemptsEnded", field, false, false, "String")
+}
+
+func (ec *executionContext) _AttemptsEnded_count(ctx context.Context, field graphql.CollectedField, obj *model.AttemptsEnded) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AttemptsEnded_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AttemptsEnded_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AttemptsEnded", field, false, false, "Int")
+}
+
+func (ec *executionContext) _AttemptsEnded_why(ctx context.Context, field graphql.CollectedField, obj *model.AttemptsEnded) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AttemptsEnded_why(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Why, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AttemptsEnded_why(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AttemptsEnded", field, false, false, "String")
+}
+
+func (ec *executionContext) _AttemptsEnded_at(ctx context.Context, field graphql.CollectedField, obj *model.AttemptsEnded) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AttemptsEnded_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AttemptsEnded_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AttemptsEnded", field, false, false, "Time")
 }
 
 func (ec *executionContext) _Completion_handle(ctx context.Context, field graphql.CollectedField, obj *model.Completion) (ret graphql.Marshaler) {
@@ -4012,6 +5088,94 @@ func (ec *executionContext) fieldContext_Mutation_resumeSeat(ctx context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_replayParked(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_replayParked(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReplayParked(ctx, fc.Args["handle"].(string), fc.Args["positions"].([]model.Position), fc.Args["reason"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.OperationResult) graphql.Marshaler {
+			return ec.marshalNOperationResult2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐOperationResult(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_replayParked(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationResult does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_replayParked_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_dropParked(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_dropParked(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().DropParked(ctx, fc.Args["handle"].(string), fc.Args["positions"].([]model.Position), fc.Args["reason"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.OperationResult) graphql.Marshaler {
+			return ec.marshalNOperationResult2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐOperationResult(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_dropParked(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationResult does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_dropParked_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Node_id(ctx context.Context, field graphql.CollectedField, obj *model.Node) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4385,6 +5549,727 @@ func (ec *executionContext) _PageInfo_endCursor(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_PageInfo_endCursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PageInfo", field, false, false, "String")
+}
+
+func (ec *executionContext) _ParkedContent_position(ctx context.Context, field graphql.CollectedField, obj *model.ParkedContent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedContent_position(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Position, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Position) graphql.Marshaler {
+			return ec.marshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedContent_position(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedContent", field, false, false, "Position")
+}
+
+func (ec *executionContext) _ParkedContent_headers(ctx context.Context, field graphql.CollectedField, obj *model.ParkedContent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedContent_headers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Headers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.JSON) graphql.Marshaler {
+			return ec.marshalNJSON2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐJSON(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedContent_headers(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedContent", field, false, false, "JSON")
+}
+
+func (ec *executionContext) _ParkedContent_data(ctx context.Context, field graphql.CollectedField, obj *model.ParkedContent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedContent_data(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Data, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.JSON) graphql.Marshaler {
+			return ec.marshalOJSON2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐJSON(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedContent_data(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedContent", field, false, false, "JSON")
+}
+
+func (ec *executionContext) _ParkedContent_raw(ctx context.Context, field graphql.CollectedField, obj *model.ParkedContent) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedContent_raw(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Raw, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedContent_raw(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedContent", field, false, false, "String")
+}
+
+func (ec *executionContext) _ParkedDecision_how(ctx context.Context, field graphql.CollectedField, obj *model.ParkedDecision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedDecision_how(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.How, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedDecision_how(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedDecision", field, false, false, "String")
+}
+
+func (ec *executionContext) _ParkedDecision_by(ctx context.Context, field graphql.CollectedField, obj *model.ParkedDecision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedDecision_by(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.By, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedDecision_by(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedDecision", field, false, false, "String")
+}
+
+func (ec *executionContext) _ParkedDecision_reason(ctx context.Context, field graphql.CollectedField, obj *model.ParkedDecision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedDecision_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedDecision_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedDecision", field, false, false, "String")
+}
+
+func (ec *executionContext) _ParkedDecision_at(ctx context.Context, field graphql.CollectedField, obj *model.ParkedDecision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedDecision_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedDecision_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedDecision", field, false, false, "Time")
+}
+
+func (ec *executionContext) _ParkedDecision_position(ctx context.Context, field graphql.CollectedField, obj *model.ParkedDecision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedDecision_position(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Position, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Position) graphql.Marshaler {
+			return ec.marshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedDecision_position(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedDecision", field, false, false, "Position")
+}
+
+func (ec *executionContext) _ParkedDecision_mailSequence(ctx context.Context, field graphql.CollectedField, obj *model.ParkedDecision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedDecision_mailSequence(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MailSequence, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Position) graphql.Marshaler {
+			return ec.marshalOPosition2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedDecision_mailSequence(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedDecision", field, false, false, "Position")
+}
+
+func (ec *executionContext) _ParkedMail_position(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_position(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Position, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Position) graphql.Marshaler {
+			return ec.marshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_position(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMail", field, false, false, "Position")
+}
+
+func (ec *executionContext) _ParkedMail_handle(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_handle(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Handle, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_handle(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMail", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ParkedMail_id(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMail", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ParkedMail_type(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_type(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Type, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_type(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMail", field, false, false, "String")
+}
+
+func (ec *executionContext) _ParkedMail_conversation(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_conversation(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Conversation, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_conversation(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMail", field, false, false, "String")
+}
+
+func (ec *executionContext) _ParkedMail_mailSequence(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_mailSequence(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MailSequence, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Position) graphql.Marshaler {
+			return ec.marshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_mailSequence(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMail", field, false, false, "Position")
+}
+
+func (ec *executionContext) _ParkedMail_at(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMail", field, false, false, "Time")
+}
+
+func (ec *executionContext) _ParkedMail_reason(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMail", field, false, false, "String")
+}
+
+func (ec *executionContext) _ParkedMail_attempts(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_attempts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Attempts, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_attempts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMail", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ParkedMail_history(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_history(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.History, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.AttemptsEnded) graphql.Marshaler {
+			return ec.marshalNAttemptsEnded2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐAttemptsEndedᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_history(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ParkedMail",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AttemptsEnded(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ParkedMail_bytes(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_bytes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Bytes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_bytes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMail", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ParkedMail_clipped(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_clipped(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Clipped, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_clipped(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMail", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ParkedMail_decided(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMail_decided(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Decided, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ParkedDecision) graphql.Marshaler {
+			return ec.marshalOParkedDecision2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐParkedDecision(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMail_decided(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ParkedMail",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ParkedDecision(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ParkedMailConnection_asOf(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMailConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMailConnection_asOf(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AsOf, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.AsOf) graphql.Marshaler {
+			return ec.marshalNAsOf2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐAsOf(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMailConnection_asOf(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ParkedMailConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AsOf(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ParkedMailConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMailConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMailConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.ParkedMailEdge) graphql.Marshaler {
+			return ec.marshalNParkedMailEdge2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐParkedMailEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMailConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ParkedMailConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ParkedMailEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ParkedMailConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMailConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMailConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMailConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ParkedMailConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ParkedMailConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMailConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMailConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMailConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMailConnection", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ParkedMailEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMailEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMailEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMailEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ParkedMailEdge", field, false, false, "String")
+}
+
+func (ec *executionContext) _ParkedMailEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.ParkedMailEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ParkedMailEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ParkedMail) graphql.Marshaler {
+			return ec.marshalNParkedMail2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐParkedMail(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ParkedMailEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ParkedMailEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ParkedMail(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Pause_by(ctx context.Context, field graphql.CollectedField, obj *model.Pause) (ret graphql.Marshaler) {
@@ -5006,6 +6891,138 @@ func (ec *executionContext) fieldContext_Query_sagas(ctx context.Context, field 
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_sagas_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_waitingMail(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_waitingMail(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().WaitingMail(ctx, fc.Args["handle"].(string), fc.Args["first"].(*int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.WaitingMailConnection) graphql.Marshaler {
+			return ec.marshalOWaitingMailConnection2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐWaitingMailConnection(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_waitingMail(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WaitingMailConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_waitingMail_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_parkedMail(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_parkedMail(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().ParkedMail(ctx, fc.Args["handle"].(string), fc.Args["decided"].(*bool), fc.Args["first"].(*int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ParkedMailConnection) graphql.Marshaler {
+			return ec.marshalNParkedMailConnection2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐParkedMailConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_parkedMail(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ParkedMailConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_parkedMail_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_parkedContent(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_parkedContent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().ParkedContent(ctx, fc.Args["handle"].(string), fc.Args["position"].(model.Position))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ParkedContent) graphql.Marshaler {
+			return ec.marshalOParkedContent2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐParkedContent(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_parkedContent(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ParkedContent(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_parkedContent_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -6792,6 +8809,424 @@ func (ec *executionContext) fieldContext_TenureEdge_node(_ context.Context, fiel
 	return fc, nil
 }
 
+func (ec *executionContext) _WaitingMail_position(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_position(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Position, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Position) graphql.Marshaler {
+			return ec.marshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_position(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "Position")
+}
+
+func (ec *executionContext) _WaitingMail_id(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "ID")
+}
+
+func (ec *executionContext) _WaitingMail_type(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_type(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Type, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_type(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "String")
+}
+
+func (ec *executionContext) _WaitingMail_conversation(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_conversation(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Conversation, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_conversation(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "String")
+}
+
+func (ec *executionContext) _WaitingMail_source(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_source(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Source, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_source(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "String")
+}
+
+func (ec *executionContext) _WaitingMail_at(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "Time")
+}
+
+func (ec *executionContext) _WaitingMail_state(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_state(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.State, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.WaitingMailState) graphql.Marshaler {
+			return ec.marshalNWaitingMailState2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐWaitingMailState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "WaitingMailState")
+}
+
+func (ec *executionContext) _WaitingMail_attempts(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_attempts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Attempts, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_attempts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WaitingMail_run(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_run(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Run, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_run(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "ID")
+}
+
+func (ec *executionContext) _WaitingMail_replayOf(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_replayOf(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReplayOf, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Position) graphql.Marshaler {
+			return ec.marshalOPosition2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_replayOf(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "Position")
+}
+
+func (ec *executionContext) _WaitingMail_bytes(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_bytes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Bytes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_bytes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "Int")
+}
+
+func (ec *executionContext) _WaitingMail_data(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_data(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Data, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.JSON) graphql.Marshaler {
+			return ec.marshalOJSON2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐJSON(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_data(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "JSON")
+}
+
+func (ec *executionContext) _WaitingMail_undecodable(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMail) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMail_undecodable(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Undecodable, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMail_undecodable(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMail", field, false, false, "String")
+}
+
+func (ec *executionContext) _WaitingMailConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMailConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMailConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.WaitingMailEdge) graphql.Marshaler {
+			return ec.marshalNWaitingMailEdge2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐWaitingMailEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMailConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WaitingMailConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WaitingMailEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WaitingMailConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMailConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMailConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMailConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WaitingMailConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WaitingMailEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMailEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMailEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMailEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("WaitingMailEdge", field, false, false, "String")
+}
+
+func (ec *executionContext) _WaitingMailEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.WaitingMailEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WaitingMailEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.WaitingMail) graphql.Marshaler {
+			return ec.marshalNWaitingMail2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐWaitingMail(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WaitingMailEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WaitingMailEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WaitingMail(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) ___Directive_name(ctx context.Context, field graphql.CollectedField, obj *introspection.Directive) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8096,6 +10531,59 @@ func (ec *executionContext) _AsOf(ctx context.Context, sel ast.SelectionSet, obj
 	return out
 }
 
+var attemptsEndedImplementors = []string{"AttemptsEnded"}
+
+func (ec *executionContext) _AttemptsEnded(ctx context.Context, sel ast.SelectionSet, obj *model.AttemptsEnded) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, attemptsEndedImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AttemptsEnded")
+		case "epoch":
+			out.Values[i] = ec._AttemptsEnded_epoch(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "end":
+			out.Values[i] = ec._AttemptsEnded_end(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "count":
+			out.Values[i] = ec._AttemptsEnded_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "why":
+			out.Values[i] = ec._AttemptsEnded_why(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._AttemptsEnded_at(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var completionImplementors = []string{"Completion"}
 
 func (ec *executionContext) _Completion(ctx context.Context, sel ast.SelectionSet, obj *model.Completion) graphql.Marshaler {
@@ -8364,6 +10852,20 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "replayParked":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_replayParked(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "dropParked":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_dropParked(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -8495,6 +10997,291 @@ func (ec *executionContext) _PageInfo(ctx context.Context, sel ast.SelectionSet,
 		case "endCursor":
 			out.Values[i] = ec._PageInfo_endCursor(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var parkedContentImplementors = []string{"ParkedContent"}
+
+func (ec *executionContext) _ParkedContent(ctx context.Context, sel ast.SelectionSet, obj *model.ParkedContent) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, parkedContentImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ParkedContent")
+		case "position":
+			out.Values[i] = ec._ParkedContent_position(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "headers":
+			out.Values[i] = ec._ParkedContent_headers(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "data":
+			out.Values[i] = ec._ParkedContent_data(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "raw":
+			out.Values[i] = ec._ParkedContent_raw(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var parkedDecisionImplementors = []string{"ParkedDecision"}
+
+func (ec *executionContext) _ParkedDecision(ctx context.Context, sel ast.SelectionSet, obj *model.ParkedDecision) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, parkedDecisionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ParkedDecision")
+		case "how":
+			out.Values[i] = ec._ParkedDecision_how(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "by":
+			out.Values[i] = ec._ParkedDecision_by(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._ParkedDecision_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._ParkedDecision_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "position":
+			out.Values[i] = ec._ParkedDecision_position(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "mailSequence":
+			out.Values[i] = ec._ParkedDecision_mailSequence(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var parkedMailImplementors = []string{"ParkedMail"}
+
+func (ec *executionContext) _ParkedMail(ctx context.Context, sel ast.SelectionSet, obj *model.ParkedMail) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, parkedMailImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ParkedMail")
+		case "position":
+			out.Values[i] = ec._ParkedMail_position(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "handle":
+			out.Values[i] = ec._ParkedMail_handle(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "id":
+			out.Values[i] = ec._ParkedMail_id(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "type":
+			out.Values[i] = ec._ParkedMail_type(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "conversation":
+			out.Values[i] = ec._ParkedMail_conversation(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "mailSequence":
+			out.Values[i] = ec._ParkedMail_mailSequence(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._ParkedMail_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._ParkedMail_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "attempts":
+			out.Values[i] = ec._ParkedMail_attempts(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "history":
+			out.Values[i] = ec._ParkedMail_history(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "bytes":
+			out.Values[i] = ec._ParkedMail_bytes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "clipped":
+			out.Values[i] = ec._ParkedMail_clipped(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "decided":
+			out.Values[i] = ec._ParkedMail_decided(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var parkedMailConnectionImplementors = []string{"ParkedMailConnection"}
+
+func (ec *executionContext) _ParkedMailConnection(ctx context.Context, sel ast.SelectionSet, obj *model.ParkedMailConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, parkedMailConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ParkedMailConnection")
+		case "asOf":
+			out.Values[i] = ec._ParkedMailConnection_asOf(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "edges":
+			out.Values[i] = ec._ParkedMailConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._ParkedMailConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._ParkedMailConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var parkedMailEdgeImplementors = []string{"ParkedMailEdge"}
+
+func (ec *executionContext) _ParkedMailEdge(ctx context.Context, sel ast.SelectionSet, obj *model.ParkedMailEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, parkedMailEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ParkedMailEdge")
+		case "cursor":
+			out.Values[i] = ec._ParkedMailEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._ParkedMailEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		default:
@@ -8697,6 +11484,24 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_sagas(ctx, field)
+				})
+		case "waitingMail":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_waitingMail(ctx, field)
+				})
+		case "parkedMail":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_parkedMail(ctx, field)
+				})
+		case "parkedContent":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_parkedContent(ctx, field)
 				})
 		case "explainPlacement":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
@@ -9372,6 +12177,175 @@ func (ec *executionContext) _TenureEdge(ctx context.Context, sel ast.SelectionSe
 	return out
 }
 
+var waitingMailImplementors = []string{"WaitingMail"}
+
+func (ec *executionContext) _WaitingMail(ctx context.Context, sel ast.SelectionSet, obj *model.WaitingMail) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, waitingMailImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WaitingMail")
+		case "position":
+			out.Values[i] = ec._WaitingMail_position(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "id":
+			out.Values[i] = ec._WaitingMail_id(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "type":
+			out.Values[i] = ec._WaitingMail_type(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "conversation":
+			out.Values[i] = ec._WaitingMail_conversation(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "source":
+			out.Values[i] = ec._WaitingMail_source(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._WaitingMail_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "state":
+			out.Values[i] = ec._WaitingMail_state(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "attempts":
+			out.Values[i] = ec._WaitingMail_attempts(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "run":
+			out.Values[i] = ec._WaitingMail_run(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayOf":
+			out.Values[i] = ec._WaitingMail_replayOf(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "bytes":
+			out.Values[i] = ec._WaitingMail_bytes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "data":
+			out.Values[i] = ec._WaitingMail_data(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "undecodable":
+			out.Values[i] = ec._WaitingMail_undecodable(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var waitingMailConnectionImplementors = []string{"WaitingMailConnection"}
+
+func (ec *executionContext) _WaitingMailConnection(ctx context.Context, sel ast.SelectionSet, obj *model.WaitingMailConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, waitingMailConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WaitingMailConnection")
+		case "edges":
+			out.Values[i] = ec._WaitingMailConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._WaitingMailConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var waitingMailEdgeImplementors = []string{"WaitingMailEdge"}
+
+func (ec *executionContext) _WaitingMailEdge(ctx context.Context, sel ast.SelectionSet, obj *model.WaitingMailEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, waitingMailEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WaitingMailEdge")
+		case "cursor":
+			out.Values[i] = ec._WaitingMailEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._WaitingMailEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var __DirectiveImplementors = []string{"__Directive"}
 
 func (ec *executionContext) ___Directive(ctx context.Context, sel ast.SelectionSet, obj *introspection.Directive) graphql.Marshaler {
@@ -9742,6 +12716,30 @@ func (ec *executionContext) marshalNAsOf2ᚖgithubᚗcomᚋseatᚑtenureᚋtenur
 	return ec._AsOf(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNAttemptsEnded2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐAttemptsEndedᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.AttemptsEnded) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 16, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNAttemptsEnded2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐAttemptsEnded(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNAttemptsEnded2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐAttemptsEnded(ctx context.Context, sel ast.SelectionSet, v *model.AttemptsEnded) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "AttemptsEnded!")
+		return graphql.Null
+	}
+	return ec._AttemptsEnded(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNBoolean2bool(ctx context.Context, v any) (bool, error) {
 	res, err := graphql.UnmarshalBoolean(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -9943,6 +12941,46 @@ func (ec *executionContext) marshalNPageInfo2ᚖgithubᚗcomᚋseatᚑtenureᚋt
 	return ec._PageInfo(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNParkedMail2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐParkedMail(ctx context.Context, sel ast.SelectionSet, v *model.ParkedMail) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ParkedMail!")
+		return graphql.Null
+	}
+	return ec._ParkedMail(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNParkedMailConnection2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐParkedMailConnection(ctx context.Context, sel ast.SelectionSet, v *model.ParkedMailConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ParkedMailConnection!")
+		return graphql.Null
+	}
+	return ec._ParkedMailConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNParkedMailEdge2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐParkedMailEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.ParkedMailEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 16, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNParkedMailEdge2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐParkedMailEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNParkedMailEdge2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐParkedMailEdge(ctx context.Context, sel ast.SelectionSet, v *model.ParkedMailEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ParkedMailEdge!")
+		return graphql.Null
+	}
+	return ec._ParkedMailEdge(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNPointInTime2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPointInTime(ctx context.Context, v any) (model.PointInTime, error) {
 	res, err := ec.unmarshalInputPointInTime(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -9956,6 +12994,35 @@ func (ec *executionContext) unmarshalNPosition2githubᚗcomᚋseatᚑtenureᚋte
 
 func (ec *executionContext) marshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx context.Context, sel ast.SelectionSet, v model.Position) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) unmarshalNPosition2ᚕgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPositionᚄ(ctx context.Context, v any) ([]model.Position, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]model.Position, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNPosition2ᚕgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPositionᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Position) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNSaga2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSaga(ctx context.Context, sel ast.SelectionSet, v *model.Saga) graphql.Marshaler {
@@ -10161,6 +13228,48 @@ func (ec *executionContext) marshalNTime2timeᚐTime(ctx context.Context, sel as
 		graphql.AddInvalidNullFromMarshaler(ctx, "Time!")
 	}
 	return res
+}
+
+func (ec *executionContext) marshalNWaitingMail2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐWaitingMail(ctx context.Context, sel ast.SelectionSet, v *model.WaitingMail) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "WaitingMail!")
+		return graphql.Null
+	}
+	return ec._WaitingMail(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNWaitingMailEdge2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐWaitingMailEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.WaitingMailEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 16, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNWaitingMailEdge2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐWaitingMailEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNWaitingMailEdge2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐWaitingMailEdge(ctx context.Context, sel ast.SelectionSet, v *model.WaitingMailEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "WaitingMailEdge!")
+		return graphql.Null
+	}
+	return ec._WaitingMailEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNWaitingMailState2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐWaitingMailState(ctx context.Context, v any) (model.WaitingMailState, error) {
+	var res model.WaitingMailState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNWaitingMailState2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐWaitingMailState(ctx context.Context, sel ast.SelectionSet, v model.WaitingMailState) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) marshalN__Directive2githubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐDirective(ctx context.Context, sel ast.SelectionSet, v introspection.Directive) graphql.Marshaler {
@@ -10470,6 +13579,20 @@ func (ec *executionContext) marshalONode2ᚖgithubᚗcomᚋseatᚑtenureᚋtenur
 	return ec._Node(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOParkedContent2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐParkedContent(ctx context.Context, sel ast.SelectionSet, v *model.ParkedContent) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ParkedContent(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOParkedDecision2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐParkedDecision(ctx context.Context, sel ast.SelectionSet, v *model.ParkedDecision) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ParkedDecision(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOPause2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPause(ctx context.Context, sel ast.SelectionSet, v *model.Pause) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -10482,6 +13605,41 @@ func (ec *executionContext) marshalOPlacementExplanation2ᚖgithubᚗcomᚋseat�
 		return graphql.Null
 	}
 	return ec._PlacementExplanation(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOPosition2ᚕgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPositionᚄ(ctx context.Context, v any) ([]model.Position, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]model.Position, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOPosition2ᚕgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPositionᚄ(ctx context.Context, sel ast.SelectionSet, v []model.Position) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalOPosition2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx context.Context, v any) (*model.Position, error) {
@@ -10611,6 +13769,13 @@ func (ec *executionContext) marshalOTime2ᚖtimeᚐTime(ctx context.Context, sel
 	_ = ctx
 	res := model.MarshalTime(*v)
 	return res
+}
+
+func (ec *executionContext) marshalOWaitingMailConnection2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐWaitingMailConnection(ctx context.Context, sel ast.SelectionSet, v *model.WaitingMailConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._WaitingMailConnection(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalO__EnumValue2ᚕgithubᚗcomᚋ99designsᚋgqlgenᚋgraphqlᚋintrospectionᚐEnumValueᚄ(ctx context.Context, sel ast.SelectionSet, v []introspection.EnumValue) graphql.Marshaler {

@@ -39,6 +39,20 @@ type AsOf struct {
 	Copy CopyState `json:"copy"`
 }
 
+// Attempts on one mail that ended in the same way.
+type AttemptsEnded struct {
+	// Fencing token of the tenure that they ran under.
+	Epoch Epoch `json:"epoch"`
+	// failed: it came back; unfinished: its process died, was stopped or lost the seat.
+	End string `json:"end"`
+	// How many.
+	Count int `json:"count"`
+	// Why, cut to its beginning.
+	Why *string `json:"why,omitempty"`
+	// When the last of them was written down; null where nobody could.
+	At *time.Time `json:"at,omitempty"`
+}
+
 // The ledger's record that the work behind an event is done.
 type Completion struct {
 	// The seat that did the work.
@@ -85,6 +99,84 @@ type PageInfo struct {
 	StartCursor *string `json:"startCursor,omitempty"`
 	// Cursor of the last edge; null when there is none.
 	EndCursor *string `json:"endCursor,omitempty"`
+}
+
+// What one parked mail says.
+type ParkedContent struct {
+	// Where its record stands.
+	Position Position `json:"position"`
+	// Its headers, as the sender wrote them: each a list of values.
+	Headers JSON `json:"headers"`
+	// What it says; null when that is no JSON, or is not kept.
+	Data JSON `json:"data,omitempty"`
+	// What it says where that is no JSON, in base64.
+	Raw *string `json:"raw,omitempty"`
+}
+
+// What an operator made of parked mail.
+type ParkedDecision struct {
+	// REPLAYING: to be sent again, and not known to have been sent; REPLAYED; DROPPED.
+	How string `json:"how"`
+	// Who.
+	By string `json:"by"`
+	// Why.
+	Reason string `json:"reason"`
+	// When the broker stored it.
+	At time.Time `json:"at"`
+	// The decision's place in the fleet log.
+	Position Position `json:"position"`
+	// The place that the mail has in the stream of mail again; null when it has none.
+	MailSequence *Position `json:"mailSequence,omitempty"`
+}
+
+// Mail that was set aside.
+type ParkedMail struct {
+	// Where its record stands: what replayParked and dropParked take.
+	Position Position `json:"position"`
+	// The seat.
+	Handle string `json:"handle"`
+	// Event id; null when it could not be read.
+	ID *string `json:"id,omitempty"`
+	// Its type; null when it has none.
+	Type *string `json:"type,omitempty"`
+	// Conversation that it belongs to.
+	Conversation *string `json:"conversation,omitempty"`
+	// The place that it had in the stream of mail.
+	MailSequence Position `json:"mailSequence"`
+	// When it was set aside.
+	At time.Time `json:"at"`
+	// Why.
+	Reason string `json:"reason"`
+	// How many turns were started on it.
+	Attempts int `json:"attempts"`
+	// How they ended, the oldest first, as far as that is kept.
+	History []*AttemptsEnded `json:"history"`
+	// Length of what it says, in bytes.
+	Bytes int `json:"bytes"`
+	// It was too large to be kept whole, so it cannot be replayed.
+	Clipped bool `json:"clipped"`
+	// What an operator made of it; null while nobody has decided.
+	Decided *ParkedDecision `json:"decided,omitempty"`
+}
+
+// One page of parked mail.
+type ParkedMailConnection struct {
+	// Where the answer stands.
+	AsOf *AsOf `json:"asOf"`
+	// The mail of this page.
+	Edges []*ParkedMailEdge `json:"edges"`
+	// How the page stands in the list.
+	PageInfo *PageInfo `json:"pageInfo"`
+	// Length of the whole list; null where counting it would mean reading it.
+	TotalCount *int `json:"totalCount,omitempty"`
+}
+
+// Parked mail in a list.
+type ParkedMailEdge struct {
+	// Where the list goes on after this mail.
+	Cursor string `json:"cursor"`
+	// The mail.
+	Node *ParkedMail `json:"node"`
 }
 
 // A pause in force.
@@ -265,6 +357,52 @@ type TenureEdge struct {
 	Cursor string `json:"cursor"`
 	// The tenure.
 	Node *Tenure `json:"node"`
+}
+
+// Mail that waits in an inbox.
+type WaitingMail struct {
+	// Its place in the stream of mail.
+	Position Position `json:"position"`
+	// Event id; null when it cannot be read.
+	ID *string `json:"id,omitempty"`
+	// Its type; null when it cannot be read.
+	Type *string `json:"type,omitempty"`
+	// Conversation that it belongs to; mail without one is a turn of its own.
+	Conversation *string `json:"conversation,omitempty"`
+	// Who sent it, as the sender says.
+	Source *string `json:"source,omitempty"`
+	// When the broker stored it.
+	At time.Time `json:"at"`
+	// What the seat has done with it so far.
+	State WaitingMailState `json:"state"`
+	// How many turns were started on it.
+	Attempts int `json:"attempts"`
+	// The run that it is held behind; null when it is not held.
+	Run *string `json:"run,omitempty"`
+	// The parked record that it was replayed from; null when it was not.
+	ReplayOf *Position `json:"replayOf,omitempty"`
+	// Length of what it says, in bytes.
+	Bytes int `json:"bytes"`
+	// What it says; null when that is no JSON.
+	Data JSON `json:"data,omitempty"`
+	// Why it cannot be read; it is set aside when its turn comes. Null when it can.
+	Undecodable *string `json:"undecodable,omitempty"`
+}
+
+// One page of waiting mail.
+type WaitingMailConnection struct {
+	// The mail of this page.
+	Edges []*WaitingMailEdge `json:"edges"`
+	// How the page stands in the list.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// Waiting mail in a list.
+type WaitingMailEdge struct {
+	// Where the list goes on after this mail.
+	Cursor string `json:"cursor"`
+	// The mail.
+	Node *WaitingMail `json:"node"`
 }
 
 // What a node's copy of a stream is worth.
@@ -591,6 +729,73 @@ func (e *TenureEnd) UnmarshalJSON(b []byte) error {
 }
 
 func (e TenureEnd) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What a seat has done with mail that waits.
+type WaitingMailState string
+
+const (
+	// It was not looked at yet.
+	WaitingMailStateUnread WaitingMailState = "UNREAD"
+	// It was read, and no turn was started on it.
+	WaitingMailStateRead WaitingMailState = "READ"
+	// A turn was started on it and has not ended, as far as the cursor tells.
+	WaitingMailStateRunning WaitingMailState = "RUNNING"
+	// Turns on it failed; it comes again.
+	WaitingMailStateFailed WaitingMailState = "FAILED"
+	// It is held behind a run.
+	WaitingMailStateHeld WaitingMailState = "HELD"
+)
+
+var AllWaitingMailState = []WaitingMailState{
+	WaitingMailStateUnread,
+	WaitingMailStateRead,
+	WaitingMailStateRunning,
+	WaitingMailStateFailed,
+	WaitingMailStateHeld,
+}
+
+func (e WaitingMailState) IsValid() bool {
+	switch e {
+	case WaitingMailStateUnread, WaitingMailStateRead, WaitingMailStateRunning, WaitingMailStateFailed, WaitingMailStateHeld:
+		return true
+	}
+	return false
+}
+
+func (e WaitingMailState) String() string {
+	return string(e)
+}
+
+func (e *WaitingMailState) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = WaitingMailState(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid WaitingMailState", str)
+	}
+	return nil
+}
+
+func (e WaitingMailState) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *WaitingMailState) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e WaitingMailState) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
