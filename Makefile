@@ -74,6 +74,10 @@ sim: ## whole fleets broken on purpose, in virtual time: SEEDS=200 from SEED=1 o
 sim-budget: ## as many of them as the stage of `make ci` has time for
 	@$(SIM) -sim.seeds=$(SIM_LEAST) -sim.seed=$(SEED) -sim.for=$(SIM_FOR) | { grep -vE '^(=== |    --- PASS)' || true; }
 
+.PHONY: model
+model: ## the models in docs/model, checked with spin, and their unsafe variants (Debian: spin, gcc)
+	tools/model
+
 .PHONY: fuzz
 fuzz: ## each fuzz target in turn, FUZZTIME (30s) each
 	tools/fuzz $(FUZZTIME)
