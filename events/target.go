@@ -32,41 +32,59 @@ const (
 
 // parse reads a subject back into what it names, or says why it cannot.
 func (s Subjects) parse(subject string) (target, error) {
-	bad := fmt.Errorf("subject %q is not one that events of the fleet %q stand under", subject, s.prefix)
-	rest, ok := strings.CutPrefix(subject, s.prefix+".")
+	t, ok := s.target(subject)
 	if !ok {
-		return target{}, bad
+		return target{}, fmt.Errorf("subject %q is not one that events of the fleet %q stand under", subject, s.prefix)
 	}
-	tok := strings.Split(rest, ".")
-	n := len(tok)
+	return t, nil
+}
+
+// maxTokens is how many tokens a subject has below the prefix, and one more.
+const maxTokens = 6
+
+// target is parse without the words: it is asked for every event that is written
+// or read.
+func (s Subjects) target(subject string) (target, bool) {
+	rest, ok := strings.CutPrefix(subject, s.prefix)
+	if !ok || rest == "" || rest[0] != '.' {
+		return target{}, false
+	}
+	var tok [maxTokens]string
+	n := 0
+	for token := range strings.SplitSeq(rest[1:], ".") {
+		if n == maxTokens {
+			break // no event stands that deep
+		}
+		tok[n], n = token, n+1
+	}
 	switch {
 	case n == 2 && tok[0] == "fleet" && tok[1] == "log", n >= 2 && tok[1] == "_log":
-		return target{family: famLog}, nil
+		return target{family: famLog}, true
 	case n == 2 && tok[0] == "fleet" && tok[1] == "company":
-		return target{family: famCompany}, nil
+		return target{family: famCompany}, true
 	case n == 5 && tok[0] == "fleet" && tok[1] == "lease":
 		t := target{family: famLease, lease: Lease{LeaseKind(tok[2]), tok[3]}, renewal: tok[4] == "renewal"}
 		_, known := leaseNames[t.lease.Kind]
 		if !known || !validToken(tok[3]) || (tok[4] != "tenure" && !t.renewal) {
-			return target{}, bad
+			return target{}, false
 		}
-		return t, nil
+		return t, true
 	case n == 3 && tok[0] == "fleet" && (tok[1] == famHost || tok[1] == famMailbox) && validToken(tok[2]):
-		return target{family: tok[1], handle: tok[2]}, nil
+		return target{family: tok[1], handle: tok[2]}, true
 	case n == 4 && tok[0] == "fleet" && tok[1] == "saga" && (tok[2] == famHandoff || tok[2] == famRetirement) && validToken(tok[3]):
-		return target{family: tok[2], handle: tok[3]}, nil
+		return target{family: tok[2], handle: tok[3]}, true
 	case n == 4 && tok[0] == "fleet" && tok[1] == famParked && validToken(tok[2]):
-		return target{family: famParked, handle: tok[2], digest: tok[3]}, nil
+		return target{family: famParked, handle: tok[2], digest: tok[3]}, true
 	case n == 3 && tok[0] == "cursor" && validToken(tok[1]):
 		t := target{family: famCursor, handle: tok[1], mailbox: Mailbox(tok[2])}
 		if t.mailbox != Inbox && t.mailbox != Control && t.mailbox != Reflect {
-			return target{}, bad
+			return target{}, false
 		}
-		return t, nil
+		return t, true
 	case n == 3 && (tok[0] == famWork || tok[0] == famDead) && validToken(tok[1]):
-		return target{family: tok[0], handle: tok[1], digest: tok[2]}, nil
+		return target{family: tok[0], handle: tok[1], digest: tok[2]}, true
 	}
-	return target{}, bad
+	return target{}, false
 }
 
 // subjectOf is the subject that e stands under.
