@@ -19,9 +19,10 @@ import (
 // What fields cost beside one point each. A list costs what its items cost,
 // times how many were asked for.
 const (
-	costLogRead = 10   // a request to the log's leader
-	costReply   = 1000 // up to 256 KiB: 100 of them in one answer
-	costMail    = 5000 // a write to the log: 20 of them in one request
+	costLogRead  = 10    // a request to the log's leader
+	costReply    = 1000  // up to 256 KiB: 100 of them in one answer
+	costDocument = 20000 // up to 4 MiB: 5 of them in one answer
+	costMail     = 5000  // a write to the log: 20 of them in one request
 	// costNodes is how many nodes a fleet is taken to have. Should it have more,
 	// its nodes' seats are still no more than the company has.
 	costNodes = 25
@@ -53,6 +54,10 @@ func costs() generated.ComplexityRoot {
 	// It reads the whole company, as unplaceable does.
 	c.Query.ExplainPlacement = func(int, string, []string) int { return costMail }
 	c.Query.HolderAt = func(child int, _ string, _ model.PointInTime) int { return child + costLogRead }
+	c.Query.Company = func(child int, _ *int) int { return child + 1 }
+	c.Query.CompanyRevisions = func(child int, first *int, _ *string) int { return listCost(child, first, 20) }
+	c.CompanyRevision.Document = func(int) int { return costDocument }
+	c.Mutation.ApplyCompany = func(child int, _ string, _ *int, _ *bool, _ string) int { return child + costMail }
 	c.Mutation.DrainNode = func(int, string, *time.Duration, string) int { return costMail }
 	c.Mutation.CordonNode = func(int, string, string) int { return costMail }
 	c.Mutation.UncordonNode = func(int, string, string) int { return costMail }

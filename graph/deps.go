@@ -69,11 +69,17 @@ type Leases interface {
 	Expires(ctx context.Context, lease events.Lease, epoch uint64) (time.Time, error)
 }
 
-// Company is the company document in force.
+// Company is the company document in force, and those before it.
 type Company interface {
 	// Company returns the active revision; found is false where none was applied.
 	// An error means that it cannot be told now.
 	Company(ctx context.Context) (c company.Company, found bool, err error)
+	// Apply makes the document the newest revision, or with dry says what that
+	// would do. What is wrong with the document is part of the answer. Errors:
+	// *aggregates.StaleRevisionError, and the log's.
+	Apply(ctx context.Context, by Act, document string, expected *uint64, dry bool) (Applied, error)
+	// Document reads the document of the revision at that position of FLEET.
+	Document(ctx context.Context, position uint64) (string, error)
 }
 
 // Sender stores mail.

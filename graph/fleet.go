@@ -64,6 +64,9 @@ func nodeOf(known roster, n projections.Node) *model.Node {
 		Roles: n.Roles, Labels: []*model.Label{}, Protocol: n.Holder.Protocol,
 		Since: stamped(n.Holder.Since), SeatsHeld: &n.SeatsHeld, SeatsWithdrawn: n.Withdrawn, Epoch: n.Holder.Epoch,
 	}
+	if n.CompanyRevision > 0 {
+		out.CompanyRevision = number(n.CompanyRevision)
+	}
 	if out.Roles == nil {
 		out.Roles = []string{}
 	}

@@ -4,7 +4,7 @@ import "time"
 
 // What one request, and all of them together, may take.
 const (
-	maxBody        = 1 << 20 // bytes of a request's body
+	maxBody        = 6 << 20 // bytes of a request's body: a whole company document, escaped
 	maxTokens      = 5000    // lexical tokens of a GraphQL document
 	maxDepth       = 16      // of nested selections
 	maxFields      = 5000    // of an operation, fragments written out

@@ -102,7 +102,7 @@ func TestBodies(t *testing.T) {
 		"no JSON":      {"POST", "application/json", `{"query":`, http.StatusBadRequest},
 		"a list":       {"POST", "application/json", `[{"query":"{asOf{copy}}"}]`, http.StatusBadRequest},
 		"two objects":  {"POST", "application/json", `{"query":"{asOf{copy}}"}{}`, http.StatusBadRequest},
-		"too large":    {"POST", "application/json", `{"query":"` + strings.Repeat(" ", 1<<20) + `"}`, http.StatusRequestEntityTooLarge},
+		"too large":    {"POST", "application/json", `{"query":"` + strings.Repeat(" ", 6<<20) + `"}`, http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := send(tc.method, tc.mediaType, tc.body); got.Status != tc.status || got.code() != "BAD_REQUEST" {

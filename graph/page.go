@@ -13,11 +13,12 @@ import (
 // nobody takes it apart. It names a place and no snapshot: it stays good when
 // the item is gone.
 const (
-	cursorSeat   = "seat:"
-	cursorTenure = "tenure:"
-	cursorSaga   = "saga:"
-	cursorMail   = "mail:"
-	cursorParked = "parked:"
+	cursorSeat     = "seat:"
+	cursorTenure   = "tenure:"
+	cursorSaga     = "saga:"
+	cursorRevision = "revision:"
+	cursorMail     = "mail:"
+	cursorParked   = "parked:"
 
 	maxCursor = 256 // bytes
 )

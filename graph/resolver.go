@@ -17,6 +17,9 @@ type (
 
 var _ generated.ResolverRoot = (*resolver)(nil)
 
+func (r *resolver) CompanyRevision() generated.CompanyRevisionResolver {
+	return revisionResolver{r.deps}
+}
 func (r *resolver) Fleet() generated.FleetResolver       { return fleetResolver{r.deps} }
 func (r *resolver) Mutation() generated.MutationResolver { return mutationResolver{r} }
 func (r *resolver) Node() generated.NodeResolver         { return nodeResolver{r.deps} }

@@ -40,6 +40,9 @@ type world struct {
 	expires func(events.Lease, uint64) (time.Time, error)
 
 	company    *company.Company
+	applied    []applyAsked
+	apply      graph.Applied
+	applyErr   error
 	companyErr error
 
 	sent    []events.Mail
@@ -192,6 +195,14 @@ func (w *world) Expires(_ context.Context, l events.Lease, epoch uint64) (time.T
 	return start.Add(time.Hour + time.Duration(epoch)*time.Minute), nil
 }
 
+// applyAsked is what an apply was asked for with.
+type applyAsked struct {
+	by       graph.Act
+	document string
+	expected *uint64
+	dry      bool
+}
+
 type companyOf struct{ w *world }
 
 func (c companyOf) Company(context.Context) (company.Company, bool, error) {
@@ -199,6 +210,17 @@ func (c companyOf) Company(context.Context) (company.Company, bool, error) {
 		return company.Company{}, false, c.w.companyErr
 	}
 	return *c.w.company, true, nil
+}
+
+func (c companyOf) Apply(_ context.Context, by graph.Act, document string, expected *uint64, dry bool) (graph.Applied, error) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	c.w.applied = append(c.w.applied, applyAsked{by, document, expected, dry})
+	return c.w.apply, c.w.applyErr
+}
+
+func (c companyOf) Document(_ context.Context, position uint64) (string, error) {
+	return fmt.Sprintf("# the document at %d\n", position), nil
 }
 
 func (w *world) Send(_ context.Context, m events.Mail) (uint64, error) {

@@ -19,7 +19,7 @@ import (
 func (n *node) apiDeps() graph.Deps {
 	return graph.Deps{
 		Node: n.cfg.Node.ID, Self: n.self, LeaseTTL: n.store.LeaseTTL(), Subjects: n.store.Subjects(),
-		Views: apiViews{n.views}, Leases: apiLeases{n}, Company: n.roster, Mail: n.shell, Inboxes: inboxes{n},
+		Views: apiViews{n.views}, Leases: apiLeases{n}, Company: apiCompany{n.roster, n}, Mail: n.shell, Inboxes: inboxes{n},
 		Completions: apiCompletions{n.views}, Host: n.host, Readiness: n, Events: apiEvents{n}, Operator: n.operator, Tokens: n.tokens, Log: n.log,
 	}
 }

@@ -53,6 +53,7 @@ type apiNode struct {
 	PresenceExpiresAt *time.Time `json:"presenceExpiresAt"`
 	Since             *time.Time `json:"since"`
 	SeatsHeld         *int       `json:"seatsHeld"`
+	CompanyRevision   *int       `json:"companyRevision"`
 }
 
 type apiLabel struct {
@@ -60,7 +61,7 @@ type apiLabel struct {
 	Value string `json:"value"`
 }
 
-const nodeFields = `id incarnation state roles labels { key value } protocol presenceExpiresAt since seatsHeld`
+const nodeFields = `id incarnation state roles labels { key value } protocol presenceExpiresAt since seatsHeld companyRevision`
 
 // roleList shows a node's roles; none of them means all.
 func (n apiNode) roleList() string {

@@ -31,7 +31,8 @@ func (c *cli) fleetCommand() *cobra.Command {
 		Use:   "fleet",
 		Short: "the fleet in a few lines: nodes, seats, what no node may run",
 		Long: `Shows the nodes that are present and how many seats each holds, how many of the
-company's seats are held, and the seats that no live node may run.
+company's seats are held, and the seats that no live node may run. REVISION is of
+the company, as the node has applied it.
 
 It is the fleet as the asked node has read the log; the last line, on stderr,
 says up to which position. What that node cannot tell is shown as unknown.`,
@@ -101,9 +102,9 @@ func (o output) fleet(f apiFleet) error {
 	}
 	rows := make([][]string, len(f.Nodes))
 	for i, n := range f.Nodes {
-		rows[i] = []string{plain(n.ID), n.State, known(n.SeatsHeld), n.roleList(), n.labelList()}
+		rows[i] = []string{plain(n.ID), n.State, known(n.SeatsHeld), known(n.CompanyRevision), n.roleList(), n.labelList()}
 	}
-	return o.table([]string{"NODE", "STATE", "SEATS", "ROLES", "LABELS"}, rows)
+	return o.table([]string{"NODE", "STATE", "SEATS", "REVISION", "ROLES", "LABELS"}, rows)
 }
 
 // standing says on stderr where an answer stands in the order of the log. Data

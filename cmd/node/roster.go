@@ -27,13 +27,9 @@ func newRoster(mark turn.Mark, log *slog.Logger) *roster { return &roster{mark: 
 
 // set takes in a revision; an older one than it has changes nothing.
 func (r *roster) set(e events.CompanyApplied) error {
-	doc, err := company.Unpack(e.Document)
+	c, err := readCompany(e)
 	if err != nil {
-		return fmt.Errorf("company revision %d: %w", e.Revision, err)
-	}
-	c, err := company.Parse(fmt.Sprintf("revision %d", e.Revision), doc)
-	if err != nil {
-		return fmt.Errorf("company revision %d: %w", e.Revision, err)
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

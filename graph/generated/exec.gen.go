@@ -29,6 +29,7 @@ func NewExecutableSchema(cfg Config) graphql.ExecutableSchema {
 type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
+	CompanyRevision() CompanyRevisionResolver
 	Fleet() FleetResolver
 	Mutation() MutationResolver
 	Node() NodeResolver
@@ -45,6 +46,18 @@ type ComplexityRoot struct {
 		SagaID   func(childComplexity int) int
 	}
 
+	ApplyResult struct {
+		Added     func(childComplexity int) int
+		Before    func(childComplexity int) int
+		Changed   func(childComplexity int) int
+		Moved     func(childComplexity int) int
+		Problems  func(childComplexity int) int
+		Removed   func(childComplexity int) int
+		Renamed   func(childComplexity int) int
+		Revision  func(childComplexity int) int
+		Unchanged func(childComplexity int) int
+	}
+
 	AsOf struct {
 		AnsweredBy func(childComplexity int) int
 		AsOf       func(childComplexity int) int
@@ -59,6 +72,30 @@ type ComplexityRoot struct {
 		End   func(childComplexity int) int
 		Epoch func(childComplexity int) int
 		Why   func(childComplexity int) int
+	}
+
+	CompanyRevision struct {
+		Actor     func(childComplexity int) int
+		AppliedAt func(childComplexity int) int
+		Digest    func(childComplexity int) int
+		Document  func(childComplexity int) int
+		Name      func(childComplexity int) int
+		Position  func(childComplexity int) int
+		Reason    func(childComplexity int) int
+		Revision  func(childComplexity int) int
+		SeatCount func(childComplexity int) int
+	}
+
+	CompanyRevisionConnection struct {
+		AsOf       func(childComplexity int) int
+		Edges      func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
+	CompanyRevisionEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
 	}
 
 	Completion struct {
@@ -91,6 +128,7 @@ type ComplexityRoot struct {
 	}
 
 	Mutation struct {
+		ApplyCompany func(childComplexity int, document string, expectedRevision *int, dryRun *bool, reason string) int
 		CordonNode   func(childComplexity int, id string, reason string) int
 		DrainNode    func(childComplexity int, id string, deadline *time.Duration, reason string) int
 		DropParked   func(childComplexity int, handle string, positions []model.Position, reason string) int
@@ -105,6 +143,7 @@ type ComplexityRoot struct {
 	}
 
 	Node struct {
+		CompanyRevision   func(childComplexity int) int
 		ID                func(childComplexity int) int
 		Incarnation       func(childComplexity int) int
 		Labels            func(childComplexity int) int
@@ -186,8 +225,18 @@ type ComplexityRoot struct {
 		Why      func(childComplexity int) int
 	}
 
+	Problem struct {
+		Column  func(childComplexity int) int
+		Fix     func(childComplexity int) int
+		Line    func(childComplexity int) int
+		Message func(childComplexity int) int
+		Path    func(childComplexity int) int
+	}
+
 	Query struct {
 		AsOf             func(childComplexity int) int
+		Company          func(childComplexity int, revision *int) int
+		CompanyRevisions func(childComplexity int, first *int, after *string) int
 		Completion       func(childComplexity int, handle string, eventID string) int
 		ExplainPlacement func(childComplexity int, handle string, without []string) int
 		Fleet            func(childComplexity int) int
@@ -331,6 +380,9 @@ type ComplexityRoot struct {
 
 // region    ************************** generated!.gotpl **************************
 
+type CompanyRevisionResolver interface {
+	Document(ctx context.Context, obj *model.CompanyRevision) (string, error)
+}
 type FleetResolver interface {
 	Nodes(ctx context.Context, obj *model.Fleet) ([]*model.Node, error)
 
@@ -345,6 +397,7 @@ type MutationResolver interface {
 	ReleaseSeat(ctx context.Context, handle string, reason string) (model.OperationResult, error)
 	FenceSeat(ctx context.Context, handle string, reason string) (model.OperationResult, error)
 	PauseSeat(ctx context.Context, handle string, stopTurn *bool, reason string) (model.OperationResult, error)
+	ApplyCompany(ctx context.Context, document string, expectedRevision *int, dryRun *bool, reason string) (*model.ApplyResult, error)
 	ResumeSeat(ctx context.Context, handle string, reason string) (model.OperationResult, error)
 	ReplayParked(ctx context.Context, handle string, positions []model.Position, reason string) (model.OperationResult, error)
 	DropParked(ctx context.Context, handle string, positions []model.Position, reason string) (model.OperationResult, error)
@@ -367,6 +420,8 @@ type QueryResolver interface {
 	WaitingMail(ctx context.Context, handle string, first *int, after *string) (*model.WaitingMailConnection, error)
 	ParkedMail(ctx context.Context, handle string, decided *bool, first *int, after *string) (*model.ParkedMailConnection, error)
 	ParkedContent(ctx context.Context, handle string, position model.Position) (*model.ParkedContent, error)
+	Company(ctx context.Context, revision *int) (*model.CompanyRevision, error)
+	CompanyRevisions(ctx context.Context, first *int, after *string) (*model.CompanyRevisionConnection, error)
 	ExplainPlacement(ctx context.Context, handle string, without []string) (*model.PlacementExplanation, error)
 }
 type SeatResolver interface {
@@ -409,6 +464,61 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Accepted.SagaID(childComplexity), true
+
+	case "ApplyResult.added":
+		if e.ComplexityRoot.ApplyResult.Added == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyResult.Added(childComplexity), true
+	case "ApplyResult.before":
+		if e.ComplexityRoot.ApplyResult.Before == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyResult.Before(childComplexity), true
+	case "ApplyResult.changed":
+		if e.ComplexityRoot.ApplyResult.Changed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyResult.Changed(childComplexity), true
+	case "ApplyResult.moved":
+		if e.ComplexityRoot.ApplyResult.Moved == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyResult.Moved(childComplexity), true
+	case "ApplyResult.problems":
+		if e.ComplexityRoot.ApplyResult.Problems == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyResult.Problems(childComplexity), true
+	case "ApplyResult.removed":
+		if e.ComplexityRoot.ApplyResult.Removed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyResult.Removed(childComplexity), true
+	case "ApplyResult.renamed":
+		if e.ComplexityRoot.ApplyResult.Renamed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyResult.Renamed(childComplexity), true
+	case "ApplyResult.revision":
+		if e.ComplexityRoot.ApplyResult.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyResult.Revision(childComplexity), true
+	case "ApplyResult.unchanged":
+		if e.ComplexityRoot.ApplyResult.Unchanged == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApplyResult.Unchanged(childComplexity), true
 
 	case "AsOf.answeredBy":
 		if e.ComplexityRoot.AsOf.AnsweredBy == nil {
@@ -471,6 +581,99 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AttemptsEnded.Why(childComplexity), true
+
+	case "CompanyRevision.actor":
+		if e.ComplexityRoot.CompanyRevision.Actor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevision.Actor(childComplexity), true
+	case "CompanyRevision.appliedAt":
+		if e.ComplexityRoot.CompanyRevision.AppliedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevision.AppliedAt(childComplexity), true
+	case "CompanyRevision.digest":
+		if e.ComplexityRoot.CompanyRevision.Digest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevision.Digest(childComplexity), true
+	case "CompanyRevision.document":
+		if e.ComplexityRoot.CompanyRevision.Document == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevision.Document(childComplexity), true
+	case "CompanyRevision.name":
+		if e.ComplexityRoot.CompanyRevision.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevision.Name(childComplexity), true
+	case "CompanyRevision.position":
+		if e.ComplexityRoot.CompanyRevision.Position == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevision.Position(childComplexity), true
+	case "CompanyRevision.reason":
+		if e.ComplexityRoot.CompanyRevision.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevision.Reason(childComplexity), true
+	case "CompanyRevision.revision":
+		if e.ComplexityRoot.CompanyRevision.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevision.Revision(childComplexity), true
+	case "CompanyRevision.seatCount":
+		if e.ComplexityRoot.CompanyRevision.SeatCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevision.SeatCount(childComplexity), true
+
+	case "CompanyRevisionConnection.asOf":
+		if e.ComplexityRoot.CompanyRevisionConnection.AsOf == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevisionConnection.AsOf(childComplexity), true
+	case "CompanyRevisionConnection.edges":
+		if e.ComplexityRoot.CompanyRevisionConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevisionConnection.Edges(childComplexity), true
+	case "CompanyRevisionConnection.pageInfo":
+		if e.ComplexityRoot.CompanyRevisionConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevisionConnection.PageInfo(childComplexity), true
+	case "CompanyRevisionConnection.totalCount":
+		if e.ComplexityRoot.CompanyRevisionConnection.TotalCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevisionConnection.TotalCount(childComplexity), true
+
+	case "CompanyRevisionEdge.cursor":
+		if e.ComplexityRoot.CompanyRevisionEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevisionEdge.Cursor(childComplexity), true
+	case "CompanyRevisionEdge.node":
+		if e.ComplexityRoot.CompanyRevisionEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CompanyRevisionEdge.Node(childComplexity), true
 
 	case "Completion.at":
 		if e.ComplexityRoot.Completion.At == nil {
@@ -595,6 +798,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Label.Value(childComplexity), true
 
+	case "Mutation.applyCompany":
+		if e.ComplexityRoot.Mutation.ApplyCompany == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_applyCompany_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ApplyCompany(childComplexity, args["document"].(string), args["expectedRevision"].(*int), args["dryRun"].(*bool), args["reason"].(string)), true
 	case "Mutation.cordonNode":
 		if e.ComplexityRoot.Mutation.CordonNode == nil {
 			break
@@ -717,6 +931,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Mutation.UncordonNode(childComplexity, args["id"].(string), args["reason"].(string)), true
 
+	case "Node.companyRevision":
+		if e.ComplexityRoot.Node.CompanyRevision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Node.CompanyRevision(childComplexity), true
 	case "Node.id":
 		if e.ComplexityRoot.Node.ID == nil {
 			break
@@ -1061,12 +1281,65 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PlacementExplanation.Why(childComplexity), true
 
+	case "Problem.column":
+		if e.ComplexityRoot.Problem.Column == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Problem.Column(childComplexity), true
+	case "Problem.fix":
+		if e.ComplexityRoot.Problem.Fix == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Problem.Fix(childComplexity), true
+	case "Problem.line":
+		if e.ComplexityRoot.Problem.Line == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Problem.Line(childComplexity), true
+	case "Problem.message":
+		if e.ComplexityRoot.Problem.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Problem.Message(childComplexity), true
+	case "Problem.path":
+		if e.ComplexityRoot.Problem.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Problem.Path(childComplexity), true
+
 	case "Query.asOf":
 		if e.ComplexityRoot.Query.AsOf == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Query.AsOf(childComplexity), true
+	case "Query.company":
+		if e.ComplexityRoot.Query.Company == nil {
+			break
+		}
+
+		args, err := ec.field_Query_company_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Company(childComplexity, args["revision"].(*int)), true
+	case "Query.companyRevisions":
+		if e.ComplexityRoot.Query.CompanyRevisions == nil {
+			break
+		}
+
+		args, err := ec.field_Query_companyRevisions_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.CompanyRevisions(childComplexity, args["first"].(*int), args["after"].(*string)), true
 	case "Query.completion":
 		if e.ComplexityRoot.Query.Completion == nil {
 			break
@@ -1906,6 +2179,18 @@ type Query {
     "Where the record stands."
     position: Position!
   ): ParkedContent
+  "A revision of the company: the active one, or that of the number. Null when none was applied, or none of that number, as far as the log was read."
+  company(
+    "Number of the revision; the active one when left out."
+    revision: Int
+  ): CompanyRevision
+  "Revisions of the company, newest first."
+  companyRevisions(
+    "How many at most, 1 to 500."
+    first: Int = 20
+    "A cursor: the list goes on after it."
+    after: String
+  ): CompanyRevisionConnection!
   "Why a seat is where it is, or dark; null when the log has never named it."
   explainPlacement(
     "Handle of the seat."
@@ -1995,6 +2280,17 @@ type Mutation {
     "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
     reason: String!
   ): OperationResult!
+  "Makes a document the company's newest revision. A document with problems changes nothing and lists them all; one that is in force already is no new revision. REFUSED with extensions.refusal stale_revision, and extensions.revision the one in force, when another is in force than was expected, or came in between."
+  applyCompany(
+    "The company document, YAML or JSON."
+    document: String!
+    "The revision that the document was written against, 0 for none before. When left out, the one in force as the request begins."
+    expectedRevision: Int
+    "Judge the document and say what it would change, and change nothing."
+    dryRun: Boolean = false
+    "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
+    reason: String!
+  ): ApplyResult!
   "Ends a pause."
   resumeSeat(
     "Handle of the seat."
@@ -2020,6 +2316,84 @@ type Mutation {
     "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
     reason: String!
   ): OperationResult!
+}
+
+"What an apply does, or would do: handles of seats, sorted, against the revision in force before."
+type ApplyResult {
+  "The revision in force afterwards; null when the document has problems, and when a dry run finds that it would become a new one."
+  revision: Int
+  "Whether the document is in force already, so that nothing changes."
+  unchanged: Boolean!
+  "Revision that the lists compare with; null when none was applied before."
+  before: Int
+  "Seats that come."
+  added: [ID!]!
+  "Seats that go: their holders give them up, and their mailboxes are deleted after a grace. A role that becomes a human's is among them."
+  removed: [ID!]!
+  "Seats whose placement changes."
+  moved: [ID!]!
+  "Seats whose title or runner changes. A turn in flight ends as it began."
+  changed: [ID!]!
+  "The company's name changes, and with it the identity of every agent."
+  renamed: Boolean!
+  "Everything that is wrong with the document; nothing has changed unless this is empty."
+  problems: [Problem!]!
+}
+
+"One thing that is wrong with a document."
+type Problem {
+  "Where in the document, such as roles[2].handle; empty for the whole of it."
+  path: String!
+  "Line, from 1; null where there is none."
+  line: Int
+  "Column, in characters, from 1; null where there is none."
+  column: Int
+  "What is wrong."
+  message: String!
+  "What to write instead."
+  fix: String
+}
+
+"One revision of the company."
+type CompanyRevision {
+  "Its number; the first one is 1."
+  revision: Int!
+  "Name of the company."
+  name: String!
+  "SHA-256 of the document, in hex."
+  digest: String!
+  "How many agents' seats it has."
+  seatCount: Int!
+  "Its place in the fleet log."
+  position: Position!
+  "When the broker stored it."
+  appliedAt: Time
+  "Who applied it; null when a node brought it along at its start."
+  actor: String
+  "Why; null when no reason was given."
+  reason: String
+  "The document as it was applied. Read from the log."
+  document: String!
+}
+
+"One page of revisions."
+type CompanyRevisionConnection {
+  "Where the answer stands."
+  asOf: AsOf!
+  "The revisions of this page."
+  edges: [CompanyRevisionEdge!]!
+  "How the page stands in the list."
+  pageInfo: PageInfo!
+  "Length of the whole list; null where counting it would mean reading it."
+  totalCount: Int
+}
+
+"A revision in a list."
+type CompanyRevisionEdge {
+  "Where the list goes on after this revision."
+  cursor: String!
+  "The revision."
+  node: CompanyRevision!
 }
 
 "What became of an operator's wish."
@@ -2107,6 +2481,8 @@ type Node {
   seatsHeld: Int
   "It cannot serve its seats and has given them back; no share counts on it."
   seatsWithdrawn: Boolean!
+  "Revision of the company that the node has applied, mailboxes and all; null until it says."
+  companyRevision: Int
   "Those seats, by handle."
   seats(
     "How many at most, 1 to 500."
@@ -2586,6 +2962,30 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 // Each function is generated once per unique object type, deduplicating the
 // switch statements that were previously inlined in every fieldContext_* function.
 
+func (ec *executionContext) childFields_ApplyResult(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "revision":
+		return ec.fieldContext_ApplyResult_revision(ctx, field)
+	case "unchanged":
+		return ec.fieldContext_ApplyResult_unchanged(ctx, field)
+	case "before":
+		return ec.fieldContext_ApplyResult_before(ctx, field)
+	case "added":
+		return ec.fieldContext_ApplyResult_added(ctx, field)
+	case "removed":
+		return ec.fieldContext_ApplyResult_removed(ctx, field)
+	case "moved":
+		return ec.fieldContext_ApplyResult_moved(ctx, field)
+	case "changed":
+		return ec.fieldContext_ApplyResult_changed(ctx, field)
+	case "renamed":
+		return ec.fieldContext_ApplyResult_renamed(ctx, field)
+	case "problems":
+		return ec.fieldContext_ApplyResult_problems(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ApplyResult", field.Name)
+}
+
 func (ec *executionContext) childFields_AsOf(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "answeredBy":
@@ -2616,6 +3016,54 @@ func (ec *executionContext) childFields_AttemptsEnded(ctx context.Context, field
 		return ec.fieldContext_AttemptsEnded_at(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type AttemptsEnded", field.Name)
+}
+
+func (ec *executionContext) childFields_CompanyRevision(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "revision":
+		return ec.fieldContext_CompanyRevision_revision(ctx, field)
+	case "name":
+		return ec.fieldContext_CompanyRevision_name(ctx, field)
+	case "digest":
+		return ec.fieldContext_CompanyRevision_digest(ctx, field)
+	case "seatCount":
+		return ec.fieldContext_CompanyRevision_seatCount(ctx, field)
+	case "position":
+		return ec.fieldContext_CompanyRevision_position(ctx, field)
+	case "appliedAt":
+		return ec.fieldContext_CompanyRevision_appliedAt(ctx, field)
+	case "actor":
+		return ec.fieldContext_CompanyRevision_actor(ctx, field)
+	case "reason":
+		return ec.fieldContext_CompanyRevision_reason(ctx, field)
+	case "document":
+		return ec.fieldContext_CompanyRevision_document(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CompanyRevision", field.Name)
+}
+
+func (ec *executionContext) childFields_CompanyRevisionConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "asOf":
+		return ec.fieldContext_CompanyRevisionConnection_asOf(ctx, field)
+	case "edges":
+		return ec.fieldContext_CompanyRevisionConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_CompanyRevisionConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_CompanyRevisionConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CompanyRevisionConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_CompanyRevisionEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_CompanyRevisionEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_CompanyRevisionEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CompanyRevisionEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_Completion(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2698,6 +3146,8 @@ func (ec *executionContext) childFields_Node(ctx context.Context, field graphql.
 		return ec.fieldContext_Node_seatsHeld(ctx, field)
 	case "seatsWithdrawn":
 		return ec.fieldContext_Node_seatsWithdrawn(ctx, field)
+	case "companyRevision":
+		return ec.fieldContext_Node_companyRevision(ctx, field)
 	case "seats":
 		return ec.fieldContext_Node_seats(ctx, field)
 	}
@@ -2838,6 +3288,22 @@ func (ec *executionContext) childFields_PlacementExplanation(ctx context.Context
 		return ec.fieldContext_PlacementExplanation_why(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PlacementExplanation", field.Name)
+}
+
+func (ec *executionContext) childFields_Problem(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "path":
+		return ec.fieldContext_Problem_path(ctx, field)
+	case "line":
+		return ec.fieldContext_Problem_line(ctx, field)
+	case "column":
+		return ec.fieldContext_Problem_column(ctx, field)
+	case "message":
+		return ec.fieldContext_Problem_message(ctx, field)
+	case "fix":
+		return ec.fieldContext_Problem_fix(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Problem", field.Name)
 }
 
 func (ec *executionContext) childFields_Saga(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3194,6 +3660,44 @@ func (ec *executionContext) childFields___Type(ctx context.Context, field graphq
 
 // region    ***************************** args.gotpl *****************************
 
+func (ec *executionContext) field_Mutation_applyCompany_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "document",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["document"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "expectedRevision",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["expectedRevision"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "dryRun",
+		func(ctx context.Context, v any) (*bool, error) {
+			return ec.unmarshalOBoolean2ᚖbool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["dryRun"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "reason",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["reason"] = arg3
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_cordonNode_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -3541,6 +4045,42 @@ func (ec *executionContext) field_Query___type_args(ctx context.Context, rawArgs
 		return nil, err
 	}
 	args["name"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_companyRevisions_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_company_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "revision",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["revision"] = arg0
 	return args, nil
 }
 
@@ -3984,6 +4524,222 @@ func (ec *executionContext) fieldContext_Accepted_sagaId(_ context.Context, fiel
 	return graphql.NewScalarFieldContext("Accepted", field, false, false, "ID")
 }
 
+func (ec *executionContext) _ApplyResult_revision(ctx context.Context, field graphql.CollectedField, obj *model.ApplyResult) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApplyResult_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ApplyResult_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ApplyResult", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ApplyResult_unchanged(ctx context.Context, field graphql.CollectedField, obj *model.ApplyResult) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApplyResult_unchanged(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Unchanged, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApplyResult_unchanged(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ApplyResult", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ApplyResult_before(ctx context.Context, field graphql.CollectedField, obj *model.ApplyResult) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApplyResult_before(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Before, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ApplyResult_before(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ApplyResult", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ApplyResult_added(ctx context.Context, field graphql.CollectedField, obj *model.ApplyResult) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApplyResult_added(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Added, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNID2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApplyResult_added(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ApplyResult", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ApplyResult_removed(ctx context.Context, field graphql.CollectedField, obj *model.ApplyResult) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApplyResult_removed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Removed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNID2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApplyResult_removed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ApplyResult", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ApplyResult_moved(ctx context.Context, field graphql.CollectedField, obj *model.ApplyResult) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApplyResult_moved(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Moved, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNID2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApplyResult_moved(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ApplyResult", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ApplyResult_changed(ctx context.Context, field graphql.CollectedField, obj *model.ApplyResult) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApplyResult_changed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Changed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNID2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApplyResult_changed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ApplyResult", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ApplyResult_renamed(ctx context.Context, field graphql.CollectedField, obj *model.ApplyResult) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApplyResult_renamed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Renamed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApplyResult_renamed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ApplyResult", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ApplyResult_problems(ctx context.Context, field graphql.CollectedField, obj *model.ApplyResult) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ApplyResult_problems(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Problems, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.Problem) graphql.Marshaler {
+			return ec.marshalNProblem2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐProblemᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ApplyResult_problems(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ApplyResult",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Problem(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _AsOf_answeredBy(ctx context.Context, field graphql.CollectedField, obj *model.AsOf) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4212,6 +4968,387 @@ func (ec *executionContext) _AttemptsEnded_at(ctx context.Context, field graphql
 }
 func (ec *executionContext) fieldContext_AttemptsEnded_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AttemptsEnded", field, false, false, "Time")
+}
+
+func (ec *executionContext) _CompanyRevision_revision(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevision_revision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Revision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevision_revision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CompanyRevision", field, false, false, "Int")
+}
+
+func (ec *executionContext) _CompanyRevision_name(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevision_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevision_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CompanyRevision", field, false, false, "String")
+}
+
+func (ec *executionContext) _CompanyRevision_digest(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevision_digest(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Digest, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevision_digest(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CompanyRevision", field, false, false, "String")
+}
+
+func (ec *executionContext) _CompanyRevision_seatCount(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevision_seatCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SeatCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevision_seatCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CompanyRevision", field, false, false, "Int")
+}
+
+func (ec *executionContext) _CompanyRevision_position(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevision_position(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Position, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.Position) graphql.Marshaler {
+			return ec.marshalNPosition2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPosition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevision_position(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CompanyRevision", field, false, false, "Position")
+}
+
+func (ec *executionContext) _CompanyRevision_appliedAt(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevision_appliedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AppliedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevision_appliedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CompanyRevision", field, false, false, "Time")
+}
+
+func (ec *executionContext) _CompanyRevision_actor(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevision_actor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Actor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevision_actor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CompanyRevision", field, false, false, "String")
+}
+
+func (ec *executionContext) _CompanyRevision_reason(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevision_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevision_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CompanyRevision", field, false, false, "String")
+}
+
+func (ec *executionContext) _CompanyRevision_document(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevision) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevision_document(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.CompanyRevision().Document(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevision_document(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CompanyRevision", field, true, true, "String")
+}
+
+func (ec *executionContext) _CompanyRevisionConnection_asOf(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevisionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevisionConnection_asOf(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AsOf, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.AsOf) graphql.Marshaler {
+			return ec.marshalNAsOf2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐAsOf(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevisionConnection_asOf(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CompanyRevisionConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AsOf(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CompanyRevisionConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevisionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevisionConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.CompanyRevisionEdge) graphql.Marshaler {
+			return ec.marshalNCompanyRevisionEdge2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐCompanyRevisionEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevisionConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CompanyRevisionConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CompanyRevisionEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CompanyRevisionConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevisionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevisionConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevisionConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CompanyRevisionConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _CompanyRevisionConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevisionConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevisionConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevisionConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CompanyRevisionConnection", field, false, false, "Int")
+}
+
+func (ec *executionContext) _CompanyRevisionEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevisionEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevisionEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevisionEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CompanyRevisionEdge", field, false, false, "String")
+}
+
+func (ec *executionContext) _CompanyRevisionEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.CompanyRevisionEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CompanyRevisionEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CompanyRevision) graphql.Marshaler {
+			return ec.marshalNCompanyRevision2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐCompanyRevision(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CompanyRevisionEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "CompanyRevisionEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CompanyRevision(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Completion_handle(ctx context.Context, field graphql.CollectedField, obj *model.Completion) (ret graphql.Marshaler) {
@@ -5044,6 +6181,50 @@ func (ec *executionContext) fieldContext_Mutation_pauseSeat(ctx context.Context,
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_applyCompany(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_applyCompany(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ApplyCompany(ctx, fc.Args["document"].(string), fc.Args["expectedRevision"].(*int), fc.Args["dryRun"].(*bool), fc.Args["reason"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ApplyResult) graphql.Marshaler {
+			return ec.marshalNApplyResult2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐApplyResult(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_applyCompany(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ApplyResult(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_applyCompany_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_resumeSeat(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5413,6 +6594,29 @@ func (ec *executionContext) _Node_seatsWithdrawn(ctx context.Context, field grap
 }
 func (ec *executionContext) fieldContext_Node_seatsWithdrawn(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Node", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _Node_companyRevision(ctx context.Context, field graphql.CollectedField, obj *model.Node) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Node_companyRevision(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CompanyRevision, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Node_companyRevision(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Node", field, false, false, "Int")
 }
 
 func (ec *executionContext) _Node_seats(ctx context.Context, field graphql.CollectedField, obj *model.Node) (ret graphql.Marshaler) {
@@ -6525,6 +7729,121 @@ func (ec *executionContext) fieldContext_PlacementExplanation_why(_ context.Cont
 	return graphql.NewScalarFieldContext("PlacementExplanation", field, false, false, "String")
 }
 
+func (ec *executionContext) _Problem_path(ctx context.Context, field graphql.CollectedField, obj *model.Problem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Problem_path(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Path, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Problem_path(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Problem", field, false, false, "String")
+}
+
+func (ec *executionContext) _Problem_line(ctx context.Context, field graphql.CollectedField, obj *model.Problem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Problem_line(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Line, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Problem_line(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Problem", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Problem_column(ctx context.Context, field graphql.CollectedField, obj *model.Problem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Problem_column(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Column, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Problem_column(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Problem", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Problem_message(ctx context.Context, field graphql.CollectedField, obj *model.Problem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Problem_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Problem_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Problem", field, false, false, "String")
+}
+
+func (ec *executionContext) _Problem_fix(ctx context.Context, field graphql.CollectedField, obj *model.Problem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Problem_fix(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Fix, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Problem_fix(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Problem", field, false, false, "String")
+}
+
 func (ec *executionContext) _Query_asOf(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -7023,6 +8342,94 @@ func (ec *executionContext) fieldContext_Query_parkedContent(ctx context.Context
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_parkedContent_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_company(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_company(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Company(ctx, fc.Args["revision"].(*int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CompanyRevision) graphql.Marshaler {
+			return ec.marshalOCompanyRevision2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐCompanyRevision(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_company(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CompanyRevision(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_company_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_companyRevisions(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_companyRevisions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().CompanyRevisions(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CompanyRevisionConnection) graphql.Marshaler {
+			return ec.marshalNCompanyRevisionConnection2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐCompanyRevisionConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_companyRevisions(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CompanyRevisionConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_companyRevisions_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -10478,6 +11885,79 @@ func (ec *executionContext) _Accepted(ctx context.Context, sel ast.SelectionSet,
 	return out
 }
 
+var applyResultImplementors = []string{"ApplyResult"}
+
+func (ec *executionContext) _ApplyResult(ctx context.Context, sel ast.SelectionSet, obj *model.ApplyResult) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, applyResultImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ApplyResult")
+		case "revision":
+			out.Values[i] = ec._ApplyResult_revision(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "unchanged":
+			out.Values[i] = ec._ApplyResult_unchanged(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "before":
+			out.Values[i] = ec._ApplyResult_before(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "added":
+			out.Values[i] = ec._ApplyResult_added(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "removed":
+			out.Values[i] = ec._ApplyResult_removed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "moved":
+			out.Values[i] = ec._ApplyResult_moved(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "changed":
+			out.Values[i] = ec._ApplyResult_changed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "renamed":
+			out.Values[i] = ec._ApplyResult_renamed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "problems":
+			out.Values[i] = ec._ApplyResult_problems(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var asOfImplementors = []string{"AsOf"}
 
 func (ec *executionContext) _AsOf(ctx context.Context, sel ast.SelectionSet, obj *model.AsOf) graphql.Marshaler {
@@ -10565,6 +12045,166 @@ func (ec *executionContext) _AttemptsEnded(ctx context.Context, sel ast.Selectio
 		case "at":
 			out.Values[i] = ec._AttemptsEnded_at(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var companyRevisionImplementors = []string{"CompanyRevision"}
+
+func (ec *executionContext) _CompanyRevision(ctx context.Context, sel ast.SelectionSet, obj *model.CompanyRevision) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, companyRevisionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CompanyRevision")
+		case "revision":
+			out.Values[i] = ec._CompanyRevision_revision(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "name":
+			out.Values[i] = ec._CompanyRevision_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "digest":
+			out.Values[i] = ec._CompanyRevision_digest(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "seatCount":
+			out.Values[i] = ec._CompanyRevision_seatCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "position":
+			out.Values[i] = ec._CompanyRevision_position(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "appliedAt":
+			out.Values[i] = ec._CompanyRevision_appliedAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "actor":
+			out.Values[i] = ec._CompanyRevision_actor(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "reason":
+			out.Values[i] = ec._CompanyRevision_reason(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "document":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._CompanyRevision_document(ctx, field, obj)
+				})
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var companyRevisionConnectionImplementors = []string{"CompanyRevisionConnection"}
+
+func (ec *executionContext) _CompanyRevisionConnection(ctx context.Context, sel ast.SelectionSet, obj *model.CompanyRevisionConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, companyRevisionConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CompanyRevisionConnection")
+		case "asOf":
+			out.Values[i] = ec._CompanyRevisionConnection_asOf(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "edges":
+			out.Values[i] = ec._CompanyRevisionConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._CompanyRevisionConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._CompanyRevisionConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var companyRevisionEdgeImplementors = []string{"CompanyRevisionEdge"}
+
+func (ec *executionContext) _CompanyRevisionEdge(ctx context.Context, sel ast.SelectionSet, obj *model.CompanyRevisionEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, companyRevisionEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CompanyRevisionEdge")
+		case "cursor":
+			out.Values[i] = ec._CompanyRevisionEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._CompanyRevisionEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		default:
@@ -10845,6 +12485,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "applyCompany":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_applyCompany(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "resumeSeat":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_resumeSeat(ctx, field)
@@ -10943,6 +12590,11 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 		case "seatsWithdrawn":
 			out.Values[i] = ec._Node_seatsWithdrawn(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "companyRevision":
+			out.Values[i] = ec._Node_companyRevision(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "seats":
@@ -11412,6 +13064,59 @@ func (ec *executionContext) _PlacementExplanation(ctx context.Context, sel ast.S
 	return out
 }
 
+var problemImplementors = []string{"Problem"}
+
+func (ec *executionContext) _Problem(ctx context.Context, sel ast.SelectionSet, obj *model.Problem) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, problemImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Problem")
+		case "path":
+			out.Values[i] = ec._Problem_path(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "line":
+			out.Values[i] = ec._Problem_line(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "column":
+			out.Values[i] = ec._Problem_column(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._Problem_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "fix":
+			out.Values[i] = ec._Problem_fix(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var queryImplementors = []string{"Query"}
 
 func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) graphql.Marshaler {
@@ -11502,6 +13207,18 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_parkedContent(ctx, field)
+				})
+		case "company":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_company(ctx, field)
+				})
+		case "companyRevisions":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_companyRevisions(ctx, field)
 				})
 		case "explainPlacement":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
@@ -12708,6 +14425,14 @@ func (ec *executionContext) ___Type(ctx context.Context, sel ast.SelectionSet, o
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) marshalNApplyResult2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐApplyResult(ctx context.Context, sel ast.SelectionSet, v *model.ApplyResult) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ApplyResult!")
+		return graphql.Null
+	}
+	return ec._ApplyResult(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNAsOf2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐAsOf(ctx context.Context, sel ast.SelectionSet, v *model.AsOf) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "AsOf!")
@@ -12752,6 +14477,46 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 		graphql.AddInvalidNullFromMarshaler(ctx, "Boolean!")
 	}
 	return res
+}
+
+func (ec *executionContext) marshalNCompanyRevision2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐCompanyRevision(ctx context.Context, sel ast.SelectionSet, v *model.CompanyRevision) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CompanyRevision!")
+		return graphql.Null
+	}
+	return ec._CompanyRevision(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNCompanyRevisionConnection2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐCompanyRevisionConnection(ctx context.Context, sel ast.SelectionSet, v *model.CompanyRevisionConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CompanyRevisionConnection!")
+		return graphql.Null
+	}
+	return ec._CompanyRevisionConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNCompanyRevisionEdge2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐCompanyRevisionEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.CompanyRevisionEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 16, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNCompanyRevisionEdge2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐCompanyRevisionEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNCompanyRevisionEdge2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐCompanyRevisionEdge(ctx context.Context, sel ast.SelectionSet, v *model.CompanyRevisionEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "CompanyRevisionEdge!")
+		return graphql.Null
+	}
+	return ec._CompanyRevisionEdge(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNCopyState2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐCopyState(ctx context.Context, v any) (model.CopyState, error) {
@@ -13023,6 +14788,30 @@ func (ec *executionContext) marshalNPosition2ᚕgithubᚗcomᚋseatᚑtenureᚋt
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalNProblem2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐProblemᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Problem) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 16, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNProblem2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐProblem(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNProblem2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐProblem(ctx context.Context, sel ast.SelectionSet, v *model.Problem) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Problem!")
+		return graphql.Null
+	}
+	return ec._Problem(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNSaga2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐSaga(ctx context.Context, sel ast.SelectionSet, v *model.Saga) graphql.Marshaler {
@@ -13442,6 +15231,13 @@ func (ec *executionContext) marshalOBoolean2ᚖbool(ctx context.Context, sel ast
 	_ = ctx
 	res := graphql.MarshalBoolean(*v)
 	return res
+}
+
+func (ec *executionContext) marshalOCompanyRevision2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐCompanyRevision(ctx context.Context, sel ast.SelectionSet, v *model.CompanyRevision) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CompanyRevision(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOCompletion2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐCompletion(ctx context.Context, sel ast.SelectionSet, v *model.Completion) graphql.Marshaler {

@@ -25,6 +25,28 @@ type Accepted struct {
 
 func (Accepted) IsOperationResult() {}
 
+// What an apply does, or would do: handles of seats, sorted, against the revision in force before.
+type ApplyResult struct {
+	// The revision in force afterwards; null when the document has problems, and when a dry run finds that it would become a new one.
+	Revision *int `json:"revision,omitempty"`
+	// Whether the document is in force already, so that nothing changes.
+	Unchanged bool `json:"unchanged"`
+	// Revision that the lists compare with; null when none was applied before.
+	Before *int `json:"before,omitempty"`
+	// Seats that come.
+	Added []string `json:"added"`
+	// Seats that go: their holders give them up, and their mailboxes are deleted after a grace. A role that becomes a human's is among them.
+	Removed []string `json:"removed"`
+	// Seats whose placement changes.
+	Moved []string `json:"moved"`
+	// Seats whose title or runner changes. A turn in flight ends as it began.
+	Changed []string `json:"changed"`
+	// The company's name changes, and with it the identity of every agent.
+	Renamed bool `json:"renamed"`
+	// Everything that is wrong with the document; nothing has changed unless this is empty.
+	Problems []*Problem `json:"problems"`
+}
+
 // Where an answer stands in the order of the log.
 type AsOf struct {
 	// Id of the node that answers.
@@ -51,6 +73,48 @@ type AttemptsEnded struct {
 	Why *string `json:"why,omitempty"`
 	// When the last of them was written down; null where nobody could.
 	At *time.Time `json:"at,omitempty"`
+}
+
+// One revision of the company.
+type CompanyRevision struct {
+	// Its number; the first one is 1.
+	Revision int `json:"revision"`
+	// Name of the company.
+	Name string `json:"name"`
+	// SHA-256 of the document, in hex.
+	Digest string `json:"digest"`
+	// How many agents' seats it has.
+	SeatCount int `json:"seatCount"`
+	// Its place in the fleet log.
+	Position Position `json:"position"`
+	// When the broker stored it.
+	AppliedAt *time.Time `json:"appliedAt,omitempty"`
+	// Who applied it; null when a node brought it along at its start.
+	Actor *string `json:"actor,omitempty"`
+	// Why; null when no reason was given.
+	Reason *string `json:"reason,omitempty"`
+	// The document as it was applied. Read from the log.
+	Document string `json:"document"`
+}
+
+// One page of revisions.
+type CompanyRevisionConnection struct {
+	// Where the answer stands.
+	AsOf *AsOf `json:"asOf"`
+	// The revisions of this page.
+	Edges []*CompanyRevisionEdge `json:"edges"`
+	// How the page stands in the list.
+	PageInfo *PageInfo `json:"pageInfo"`
+	// Length of the whole list; null where counting it would mean reading it.
+	TotalCount *int `json:"totalCount,omitempty"`
+}
+
+// A revision in a list.
+type CompanyRevisionEdge struct {
+	// Where the list goes on after this revision.
+	Cursor string `json:"cursor"`
+	// The revision.
+	Node *CompanyRevision `json:"node"`
 }
 
 // The ledger's record that the work behind an event is done.
@@ -215,6 +279,20 @@ type PointInTime struct {
 	Time *time.Time `json:"time,omitempty"`
 	// Right after the event at that position of the fleet log.
 	Position *Position `json:"position,omitempty"`
+}
+
+// One thing that is wrong with a document.
+type Problem struct {
+	// Where in the document, such as roles[2].handle; empty for the whole of it.
+	Path string `json:"path"`
+	// Line, from 1; null where there is none.
+	Line *int `json:"line,omitempty"`
+	// Column, in characters, from 1; null where there is none.
+	Column *int `json:"column,omitempty"`
+	// What is wrong.
+	Message string `json:"message"`
+	// What to write instead.
+	Fix *string `json:"fix,omitempty"`
 }
 
 // Something that takes several steps, each of them in the log.

@@ -25,7 +25,8 @@ type Node struct {
 	Since       *time.Time
 	SeatsHeld   *int
 
-	SeatsWithdrawn bool
+	SeatsWithdrawn  bool
+	CompanyRevision *int
 
 	Epoch uint64 // of its presence, by which its expiry is read
 }
