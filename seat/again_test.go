@@ -1,10 +1,12 @@
 package seat_test
 
 import (
+	"log/slog"
 	"testing"
 	"testing/synctest"
 
 	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/seat"
 	"github.com/seat-tenure/tenure/seat/seattest"
 )
 
@@ -29,4 +31,14 @@ func TestPresenceClaimedAgain(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTimerOfAForgottenHandoff proves that a pause which is over when its handoff is
+// over too, and forgotten, runs nothing: there is nothing to run it on.
+func TestTimerOfAForgottenHandoff(t *testing.T) {
+	h := seat.New(seat.Config{NodeID: "a"}, seat.Deps{Log: slog.New(slog.DiscardHandler)})
+	h.Live()
+	if due := h.FireLate("dev"); due != 0 {
+		t.Errorf("%d handoffs are to be run", due)
+	}
 }

@@ -289,11 +289,17 @@ func (r *runner) later(handle string, f *fold, pause time.Duration) {
 	if pause <= 0 || r.closed {
 		return
 	}
-	f.timer = time.AfterFunc(pause, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
+	f.timer = time.AfterFunc(pause, func() { r.elapsed(handle, f) })
+}
+
+// elapsed kicks the seat's handoff once its pause is over. By then it may be over
+// and forgotten: a timer that has fired cannot be stopped any more.
+func (r *runner) elapsed(handle string, f *fold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.folds[handle] == f {
 		r.kick(handle, f)
-	})
+	}
 }
 
 // close ends the runner: no run begins after it. Host.Run waits for those under
