@@ -64,15 +64,17 @@ cases: ## field cases and schedules at their full counts (long)
 
 # Without the race detector, under which a fleet takes five times as long: `make
 # test` plays a few seeds with it. Of -v only the sum and what failed is shown.
+# A panic in a fleet ends them all: then it is one of the last seeds that began.
+SIM_SHOWS = awk '/^=== RUN/ {began[n++ % 2] = $$3; next} /^(=== |    --- PASS)/ {next} {print} /^panic:/ {print "in one of", began[0], began[1]}'
 SIM = GOGC=400 go test -count=1 -v -timeout 120m -run '^TestSeeds$$' ./sim
 
 .PHONY: sim
 sim: ## whole fleets broken on purpose, in virtual time: SEEDS=200 from SEED=1 on; SAVE=dir keeps what fails as a story
-	@$(SIM) -sim.seeds=$(SEEDS) -sim.seed=$(SEED) $(if $(SAVE),-sim.save=$(abspath $(SAVE))) | { grep -vE '^(=== |    --- PASS)' || true; }
+	@$(SIM) -sim.seeds=$(SEEDS) -sim.seed=$(SEED) $(if $(SAVE),-sim.save=$(abspath $(SAVE))) | $(SIM_SHOWS)
 
 .PHONY: sim-budget
 sim-budget: ## as many of them as the stage of `make ci` has time for
-	@$(SIM) -sim.seeds=$(SIM_LEAST) -sim.seed=$(SEED) -sim.for=$(SIM_FOR) | { grep -vE '^(=== |    --- PASS)' || true; }
+	@$(SIM) -sim.seeds=$(SIM_LEAST) -sim.seed=$(SEED) -sim.for=$(SIM_FOR) | $(SIM_SHOWS)
 
 .PHONY: model
 model: ## the models in docs/model, checked with spin, and their unsafe variants (Debian: spin, gcc)

@@ -97,6 +97,16 @@ func (a agents) plan(ctx context.Context, plan trouble, req turn.Request, calls 
 		return errors.Join(err, errors.New("the program breaks"))
 	case "hang":
 		return pass(ctx, plan.for_)
+	case "steady":
+		for end := time.Now().Add(plan.for_); time.Now().Before(end); {
+			a.p.gate.wait()
+			if _, err := calls.Call(ctx, "s", turn.ToolSeatStatus, json.RawMessage(`{"seat":"`+req.Seat+`"}`)); err != nil {
+				return err
+			}
+			if err := pass(ctx, 100*time.Millisecond); err != nil {
+				return err
+			}
+		}
 	case "stubborn":
 		<-time.After(plan.for_) // told to end, it does not
 	}

@@ -151,9 +151,9 @@ func (d drawing) work(s *Step) {
 	case 1:
 		s.Do, s.Node, s.How = Down, d.node(), d.one("fail", "panic", "hang")
 	default:
-		s.Do, s.Seat, s.How = Turns, d.seat(), d.one("fail", "fail", "panic", "break", "hang", "stubborn")
+		s.Do, s.Seat, s.How = Turns, d.seat(), d.one("fail", "fail", "panic", "break", "hang", "stubborn", "steady", "steady")
 	}
-	if s.How == "hang" || s.How == "stubborn" {
+	if s.How == "hang" || s.How == "stubborn" || s.How == "steady" {
 		s.For = d.ms(100, 45_000)
 	}
 }

@@ -62,7 +62,7 @@ const (
 	Place   Verb = "place"   // the company ties seat to a node for that long
 	Up      Verb = "up"      // the next times seats that come up on node: how=fail, panic or hang, for
 	Down    Verb = "down"    // the next times teardowns on node: the same
-	Turns   Verb = "turns"   // the next times turns of seat: how=fail, panic, break, hang or stubborn, for
+	Turns   Verb = "turns"   // the next times turns of seat: how=fail, panic, break, hang, stubborn or steady, for
 )
 
 var verbs = []Verb{
