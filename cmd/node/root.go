@@ -89,7 +89,8 @@ func (c *cli) rootCommand() *cobra.Command {
 	c.addGlobalFlags(root.PersistentFlags())
 	root.AddCommand(
 		devCommand(), runCommand(),
-		c.sendCommand(), c.fleetCommand(), c.nodeCommand(), c.seatCommand(), c.companyCommand(), c.sagaCommand(),
+		c.sendCommand(), c.fleetCommand(), c.nodeCommand(), c.seatCommand(), c.companyCommand(),
+		c.sagaCommand(), c.inboxCommand(),
 		c.eventCommand(), c.auditCommand(), group(configCommand()), c.versionCommand(),
 	)
 	c.watch(root)

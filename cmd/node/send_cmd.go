@@ -18,7 +18,7 @@ import (
 const (
 	defaultWait = 2 * time.Minute
 	maxWait     = 10 * time.Minute // the most that a node waits
-	maxData     = 1 << 20          // bytes of what one mail says
+	maxData     = events.MaxMailData
 )
 
 const sendMutation = `mutation($handle: ID!, $type: String!, $data: JSON!, $id: ID!, $conversation: String, $wait: Duration) {
