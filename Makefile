@@ -80,6 +80,10 @@ sim-budget: ## as many of them as the stage of `make ci` has time for
 model: ## the models in docs/model, checked with spin, and their unsafe variants (Debian: spin, gcc)
 	tools/model
 
+.PHONY: proof
+proof: ## puts each fault of proof/ into the source, one at a time, and shows what notices it; FAULT=name for one
+	@go test -count=1 -v -timeout 120m ./proof -proof.run $(if $(FAULT),-proof.only=$(FAULT)) | { grep -vE '^(=== |    --- PASS)' || true; }
+
 .PHONY: fuzz
 fuzz: ## each fuzz target in turn, FUZZTIME (30s) each
 	tools/fuzz $(FUZZTIME)

@@ -65,11 +65,12 @@ var folders = map[string]folderRule{
 	"cmd":    {[]string{everything}, "wiring"},
 	"bench":  {[]string{everything}, "measures whatever there is"},
 	"sim":    {[]string{everything}, "drives whatever there is"},
+	"proof":  {nil, "puts faults into the source and runs what must notice; it knows files, not packages"},
 	"robust": {[]string{everything}, "breaks whatever there is"},
 }
 
 // nobodyImports are folders that only the outside runs.
-var nobodyImports = []string{"cmd", "bench", "sim", "robust"}
+var nobodyImports = []string{"cmd", "bench", "sim", "proof", "robust"}
 
 // thirdPartyRule says which folders may import the modules under a prefix.
 type thirdPartyRule struct {
