@@ -122,12 +122,13 @@ is fine, 78 when it is not.`,
 			if err != nil {
 				return err
 			}
-			acme, _, err := packCompany(name, doc)
-			j := judged{File: name, Company: acme.Name, Seats: len(acme.AgentSeats()), Humans: len(acme.Roles) - len(acme.AgentSeats()), Problems: []apiProblem{}}
-			if problems := problemsOf(err); problems != nil {
+			acme, _, wrong := packCompany(name, doc)
+			agents := len(acme.AgentSeats())
+			j := judged{File: name, Company: acme.Name, Seats: agents, Humans: len(acme.Roles) - agents, Problems: []apiProblem{}}
+			if problems := problemsOf(wrong); problems != nil {
 				j = judged{File: name, Problems: problems}
-			} else if err != nil {
-				return err
+			} else if wrong != nil {
+				return wrong
 			}
 			out := c.output(cmd)
 			switch {

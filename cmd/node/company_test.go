@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seat-tenure/tenure/broker/natstest"
+	"github.com/seat-tenure/tenure/events"
+)
+
+// companyFile writes a company of echo seats, each with what its line adds.
+func companyFile(t *testing.T, name string, seats ...string) string {
+	t.Helper()
+	text := "# Acme\ncompany: {name: Acme}\nroles:\n"
+	for _, s := range seats {
+		text += "  - {" + s + "}\n"
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func seatLine(handle, more string) string {
+	return "handle: " + handle + ", runner: {echo: {}}" + more
+}
+
+// revisions is the revision that each node of a fleet says it has applied.
+func revisions(p *process) map[string]int {
+	var fleet struct {
+		Nodes []struct {
+			ID              string
+			CompanyRevision int
+		}
+	}
+	p.must(&fleet, "fleet", "-o", "json")
+	got := map[string]int{}
+	for _, n := range fleet.Nodes {
+		got[n.ID] = n.CompanyRevision
+	}
+	return got
+}
+
+// TestCompanyApplyOnAFleet follows an apply through a fleet of two processes: it
+// is made on one node, both say that they have it, the seat that was removed is
+// given up for that reason and its mail is kept, the added one is claimed and
+// works, the one that is placed elsewhere goes there; a second apply over the old
+// revision is refused and told which is in force; and a node that is restarted
+// with the file that it was started with undoes nothing (P5, R1, H4, U2).
+func TestCompanyApplyOnAFleet(t *testing.T) {
+	url := externalBroker(t)
+	first := companyFile(t, "company.yaml", seatLine("lead", ", placement: {node: a}"), seatLine("writer", ", placement: {node: a}"))
+	a, b := startFleetNode(t, "a", url, first), startFleetNode(t, "b", url, first)
+	a.awaitHeld(0, 2, 30*time.Second)
+
+	second := companyFile(t, "second.yaml", seatLine("lead", ", placement: {node: b}"), seatLine("editor", ""))
+	var diff applyResult
+	b.must(&diff, "company", "diff", second, "-o", "json")
+	if fmt.Sprint(diff.Added, diff.Removed, diff.Moved, diff.Revision) != "[editor] [writer] [lead] <nil>" {
+		t.Errorf("the diff is %+v", diff)
+	}
+	markA, markB := a.mark(), b.mark()
+	b.must(nil, "company", "apply", second, "--expected-revision", "1", "--reason", "an editor")
+	gone := a.awaitFrom(markA, 30*time.Second, `msg=seat_released_role_gone .*seat=writer`)
+	if gone == "" {
+		t.Error("the removed seat was not given up for that")
+	}
+	b.awaitFrom(markB, 30*time.Second, `msg=seat_attached .*seat=lead`)
+	b.must(nil, "send", "editor", "--wait")
+	eventually(t, 30*time.Second, "both nodes say that they have revision 2", func() bool {
+		got := revisions(a)
+		return got["a"] == 2 && got["b"] == 2
+	})
+	if _, stderr, code := a.tenure("send", "writer"); code != exitFailed || !strings.Contains(stderr, "no seat of that handle") {
+		t.Errorf("mail to a removed seat: %d %s", code, stderr)
+	}
+
+	_, stderr, code := a.tenure("company", "apply", first, "--expected-revision", "1", "--reason", "the old one")
+	if code != exitFailed || !strings.Contains(stderr, "revision 2 is in force") {
+		t.Errorf("a stale apply ended with %d:\n%s", code, stderr)
+	}
+	want, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown, _, _ := a.tenure("company", "show", "--revision", "1"); shown != string(want) {
+		t.Errorf("revision 1 is shown as\n%s\nwant\n%s", shown, want)
+	}
+	list, _, _ := a.tenure("company", "revisions")
+	if !regexp.MustCompile(`(?s)REVISION.*\n2 .* anonymous@\S+ +an editor\n1 .* - +-\n`).MatchString(list) {
+		t.Errorf("the revisions are\n%s", list)
+	}
+
+	if code := a.stop(); code != 0 {
+		t.Fatalf("a ended with %d", code)
+	}
+	again := startFleetNode(t, "a", url, first)
+	again.await(30*time.Second, `msg=company_file_superseded .*revision=2`)
+	eventually(t, 30*time.Second, "the restarted node has revision 2", func() bool { return revisions(b)["a"] == 2 })
+}
+
+// TestRemovedSeatKeepsItsMail proves that mail that waits for a seat stays when
+// the seat is removed, and is worked on once it is back (R1, U2, D1).
+func TestRemovedSeatKeepsItsMail(t *testing.T) {
+	t.Parallel()
+	h := hostNode(t, hostedConfig(t, "a", natstest.R1(t).Server(0).NodeURL()), echoes(2, ""))
+	awaitShares(t, 30*time.Second, []*hosted{h}, 2)
+	apply := func(n int) {
+		t.Helper()
+		_, next, err := packCompany("company.yaml", echoes(n, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.shell.Apply(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(1)
+	awaitShares(t, 30*time.Second, []*hosted{h}, 1)
+	if err := post(t.Context(), h.shell, seatName(1), "late"); err != nil { // as a client of the broker may
+		t.Fatal(err)
+	}
+	apply(2)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	done, err := h.views.AwaitCompletion(ctx, seatName(1), "late")
+	if err != nil || done.Outcome != events.OutcomeDone {
+		t.Errorf("the mail of a seat that is back: %+v, %v", done, err)
+	}
+}
+
+// TestCompanyValidate proves that a document is judged without a node, all that
+// is wrong with it is listed with line and column, and a good one is told so.
+func TestCompanyValidate(t *testing.T) {
+	good := companyFile(t, "good.yaml", seatLine("lead", ""), "handle: boss, kind: human")
+	bad := companyFile(t, "bad.yaml", seatLine("team.lead", ""), seatLine("Team", ""), seatLine("a b", ""), seatLine("übung", ""),
+		seatLine("dev", ""), seatLine("dev", ""), "handle: ops, runner: {echo: {}}, colour: red")
+	for _, tt := range []struct {
+		args []string
+		code int
+		says []string
+	}{
+		{[]string{good}, exitFine, []string{"Acme", "seats    1", "humans   1"}},
+		{[]string{bad}, exitBadConfig, []string{"bad.yaml:4:", "bad.yaml:5:", "bad.yaml:6:", "bad.yaml:7:", "bad.yaml:9:", "bad.yaml:10:", "dev stands twice, at line 8 and line 9", "colour"}},
+		{[]string{bad, "-o", "json"}, exitBadConfig, []string{`"line": 4`, `"line": 10`, `"fix":`}},
+		{[]string{good + ".missing"}, exitFailed, []string{"no such file"}},
+		{nil, exitUsage, []string{"one company file"}},
+	} {
+		var stdout, stderr strings.Builder
+		code := run(t.Context(), append([]string{"company", "validate"}, tt.args...), strings.NewReader(""), &stdout, &stderr)
+		for _, want := range tt.says {
+			if all := stdout.String() + stderr.String(); !strings.Contains(all, want) {
+				t.Errorf("%v does not say %q:\n%s", tt.args, want, all)
+			}
+		}
+		if code != tt.code {
+			t.Errorf("%v ended with %d, want %d", tt.args, code, tt.code)
+		}
+	}
+}
