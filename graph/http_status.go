@@ -65,6 +65,7 @@ type fleetNode struct {
 	Protocol          int               `json:"protocol"`
 	PresenceExpiresAt *time.Time        `json:"presence_expires_at"`
 	Since             *time.Time        `json:"since"`
+	CompanyRevision   *int              `json:"company_revision"` // null until the node says
 }
 
 // queryFleet lists the nodes with what they hold (O1, O2).
@@ -111,6 +112,9 @@ func (r *reading) fleetNodes(ctx context.Context) ([]fleetNode, error) {
 			Protocol: n.Holder.Protocol, Since: stamped(n.Holder.Since),
 		}
 		maps.Copy(out.Labels, n.Labels)
+		if n.CompanyRevision > 0 {
+			out.CompanyRevision = number(n.CompanyRevision)
+		}
 		expires, err := r.deps.Leases.Expires(ctx, events.NodeLease(n.ID), n.Holder.Epoch)
 		if err != nil && !errors.Is(err, events.ErrUnavailable) {
 			return nil, err

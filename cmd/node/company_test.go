@@ -165,3 +165,29 @@ func TestCompanyValidate(t *testing.T) {
 		}
 	}
 }
+
+// TestRunnerChangesWhileATurnRuns proves that a turn in flight ends on the runner
+// that it began with, that the next one has the new runner, and that the seat
+// stays where it is, under its tenure.
+func TestRunnerChangesWhileATurnRuns(t *testing.T) {
+	dir, url := agentDir(t), externalBroker(t)
+	a := startFleetNode(t, "a", url, gated(t, "calls", dir))
+	a.awaitHeld(0, 2, 30*time.Second)
+	a.must(nil, "send", "worker", "--id", "old")
+	a.await(30*time.Second, `msg=turn_started .*event=old`)
+	awaitNote(t, dir, "worker call 1 epoch 1")
+
+	a.must(nil, "company", "apply", companyFile(t, "echo.yaml", seatLine("worker", ""), seatLine("sink", "")), "--reason", "it echoes from now on")
+	eventually(t, 30*time.Second, "the node has revision 2", func() bool { return revisions(a)["a"] == 2 })
+	openGate(t, dir, 1)
+	var first, next completionJSON
+	a.must(&first, "send", "worker", "--id", "old", "--wait", "-o", "json")
+	if all := notes(t, dir); !strings.Contains(all, "worker done epoch 1") || first.Completion.Attempts != 1 {
+		t.Errorf("the turn in flight ended after %d attempts; the program noted:\n%s", first.Completion.Attempts, all)
+	}
+	before := notes(t, dir)
+	a.must(&next, "send", "worker", "--id", "new", "--wait", "-o", "json")
+	if all := notes(t, dir); all != before || next.Completion.Outcome != "done" || next.Completion.Epoch != "1" {
+		t.Errorf("the next turn ended %+v; the program noted besides:\n%s", next.Completion, strings.TrimPrefix(all, before))
+	}
+}
