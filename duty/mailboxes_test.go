@@ -243,7 +243,7 @@ func TestRetirementIsHeld(t *testing.T) {
 		if w.kept("dev") != 1 || s.Refused != events.RefusedHeld || !n.log.has("seat_mailbox_retirement_held", "refused=held", "owner=c:000000c1") {
 			t.Fatalf("held by a live lease: %d mails, refused %q", w.kept("dev"), s.Refused)
 		}
-		if _, err := n.mailboxes.RetireNow(t.Context(), "dev"); !errors.As(err, new(*duty.HeldError)) {
+		if _, err := n.mailboxes.Retire(t.Context(), "dev", true); !errors.As(err, new(*duty.HeldError)) {
 			t.Errorf("retired now over a live lease: %v", err)
 		}
 		if err := holder.Release(t.Context(), tenure, events.ReasonRoleGone); err != nil {
@@ -271,22 +271,22 @@ func TestRetireNow(t *testing.T) {
 		w.apply("dev", "ops")
 		w.send("dev", events.Inbox)
 		n := w.node("a", usual)
-		if _, err := n.mailboxes.RetireNow(t.Context(), "dev"); !errors.As(err, new(*duty.PresentError)) {
+		if _, err := n.mailboxes.Retire(t.Context(), "dev", true); !errors.As(err, new(*duty.PresentError)) {
 			t.Errorf("a seat of the company: %v", err)
 		}
-		if _, err := n.mailboxes.RetireNow(t.Context(), "nobody"); !errors.As(err, new(*duty.UnregisteredError)) {
+		if _, err := n.mailboxes.Retire(t.Context(), "nobody", true); !errors.As(err, new(*duty.UnregisteredError)) {
 			t.Errorf("a handle that never was: %v", err)
 		}
 		w.apply("ops")
-		s, err := n.mailboxes.RetireNow(t.Context(), "dev")
+		s, err := n.mailboxes.Retire(t.Context(), "dev", true)
 		if err != nil || s.Step != events.RetireCompleted || !s.Now || w.kept("dev") != 0 {
 			t.Fatalf("got %+v, %v, %d mails", s, err, w.kept("dev"))
 		}
-		if _, err := n.mailboxes.RetireNow(t.Context(), "dev"); !errors.As(err, new(*duty.UnregisteredError)) {
+		if _, err := n.mailboxes.Retire(t.Context(), "dev", true); !errors.As(err, new(*duty.UnregisteredError)) {
 			t.Errorf("retired twice: %v", err)
 		}
 		n.behind = true
-		if _, err := n.mailboxes.RetireNow(t.Context(), "ops"); err == nil {
+		if _, err := n.mailboxes.Retire(t.Context(), "ops", true); err == nil {
 			t.Error("a node that is behind retired a mailbox")
 		}
 	})
@@ -301,7 +301,7 @@ func TestCase21MailOfRetiredSeatsIsFound(t *testing.T) {
 		w.register("dev")
 		w.apply("ops")
 		n := w.node("a", usual)
-		if _, err := n.mailboxes.RetireNow(t.Context(), "dev"); err != nil {
+		if _, err := n.mailboxes.Retire(t.Context(), "dev", true); err != nil {
 			t.Fatal(err)
 		}
 		w.send("dev", events.Inbox) // by a plain publish
@@ -344,7 +344,7 @@ func TestStaleMarkIsResumed(t *testing.T) {
 				a.conn.Faults.CutOff(true) // dead, right behind its mark
 			}
 		}
-		_, err := a.mailboxes.RetireNow(t.Context(), "dev")
+		_, err := a.mailboxes.Retire(t.Context(), "dev", true)
 		if s, box := w.saga("dev"); crossed != 1 || err == nil || s.Step != events.RetireRunsEnded || box.State != aggregates.MailboxRetiring {
 			t.Fatalf("%v: %s, record %v", err, s.Step, box.State)
 		}
@@ -412,11 +412,11 @@ func TestTwoSweepsOneMark(t *testing.T) {
 				return
 			}
 			inside = true
-			if _, err := b.mailboxes.RetireNow(t.Context(), "dev"); err == nil {
+			if _, err := b.mailboxes.Retire(t.Context(), "dev", true); err == nil {
 				t.Error("B retired what A has claimed")
 			}
 		}
-		if s, err := a.mailboxes.RetireNow(t.Context(), "dev"); err != nil || s.Step != events.RetireCompleted {
+		if s, err := a.mailboxes.Retire(t.Context(), "dev", true); err != nil || s.Step != events.RetireCompleted {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		marks := 0
@@ -446,7 +446,7 @@ func TestMarkNeedsTheCompany(t *testing.T) {
 				w.send("dev", events.Inbox)
 			}
 		}
-		_, err := n.mailboxes.RetireNow(t.Context(), "dev")
+		_, err := n.mailboxes.Retire(t.Context(), "dev", true)
 		if s, box := w.saga("dev"); !errors.Is(err, commands.ErrCompanyMoved) || s.Marked() || box.State != aggregates.MailboxRegistered || w.kept("dev") != 1 {
 			t.Fatalf("%v: %s, record %v, %d mails", err, s.Step, box.State, w.kept("dev"))
 		}

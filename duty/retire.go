@@ -215,11 +215,11 @@ func (e *UnregisteredError) Error() string {
 	return fmt.Sprintf("no mailbox of %q was ever registered", e.Handle)
 }
 
-// RetireNow retires the mailbox of a removed seat without waiting for the rest of
-// its grace, on behalf of an operator: the same saga. Errors: *PresentError,
-// *UnregisteredError, *HeldError, sagas.RetiringError, and whatever leaves it
-// unknown.
-func (m *Mailboxes) RetireNow(ctx context.Context, handle string) (sagas.Retirement, error) {
+// Retire retires the mailbox of a removed seat on behalf of an operator: the same
+// saga, without waiting for the next tick, and with now not for the rest of the
+// grace either. Errors: *PresentError, *UnregisteredError, *HeldError,
+// sagas.RetiringError, sagas.GraceError, and whatever leaves it unknown.
+func (m *Mailboxes) Retire(ctx context.Context, handle string, now bool) (sagas.Retirement, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	roster, s, err := m.retirable(ctx, handle)
@@ -231,17 +231,14 @@ func (m *Mailboxes) RetireNow(ctx context.Context, handle string) (sagas.Retirem
 			return s, err
 		}
 	}
-	after, err := m.retire(ctx, roster, s, true)
+	if !now && !s.Due() {
+		return s, &sagas.GraceError{Handle: handle, Absent: s.Absent.Duration(), Grace: s.Grace.Duration()}
+	}
+	after, err := m.retire(ctx, roster, s, now)
 	if err == nil && after.Step != events.RetireCompleted {
 		return after, &sagas.RetiringError{Handle: handle, Step: after.Step, Owner: after.Owner}
 	}
 	return after, err
-}
-
-// Retirable says whether RetireNow would try, and the retirement as it stands.
-func (m *Mailboxes) Retirable(ctx context.Context, handle string) (sagas.Retirement, error) {
-	_, s, err := m.retirable(ctx, handle)
-	return s, err
 }
 
 func (m *Mailboxes) retirable(ctx context.Context, handle string) (Roster, sagas.Retirement, error) {

@@ -174,7 +174,7 @@ func returnAt(t *testing.T, at int, during func(*node, *comeback)) (more bool, w
 		}
 		crossed++
 	}
-	_, _ = n.mailboxes.RetireNow(t.Context(), handle)
+	_, _ = n.mailboxes.Retire(t.Context(), handle, true)
 	n.cross = func(string) {}
 	if !more {
 		return false, ""
@@ -226,7 +226,7 @@ func TestSchedule9DelayedPurge(t *testing.T) {
 				c.send()
 			}
 		}
-		_, err := n.mailboxes.RetireNow(t.Context(), handle)
+		_, err := n.mailboxes.Retire(t.Context(), handle, true)
 		if err == nil || purges == 0 {
 			t.Fatalf("the retirement ended as if nothing had been: %d purges, %v", purges, err)
 		}
@@ -262,7 +262,7 @@ func TestTakeOverWaits(t *testing.T) {
 				n.conn.Faults.CutOff(true) // dead, right behind its mark
 			}
 		}
-		_, _ = n.mailboxes.RetireNow(t.Context(), handle)
+		_, _ = n.mailboxes.Retire(t.Context(), handle, true)
 		c.add()
 		for i := range 60 {
 			if c.register() {

@@ -91,7 +91,7 @@ func TestDutyIsOneNodes(t *testing.T) {
 		if l := w.duty(); l.Status != aggregates.LeaseFree || !a.log.has("duty_released", "duty=sweep") {
 			t.Fatalf("not given back: %+v", l)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + 5*time.Second)
 		if b.ticks.Load() == 0 {
 			t.Error("B did not take it on its next tick")
 		}

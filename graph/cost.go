@@ -43,6 +43,12 @@ func costs() generated.ComplexityRoot {
 	c.Query.Sagas = func(child int, _ *model.SagaKind, _ *bool, _ *string, first *int, _ *string) int {
 		return listCost(child, first, 50)
 	}
+	// Of each the broker is asked where its mail begins.
+	c.Query.Mailboxes = func(child int, _ *model.MailboxFilter, first *int, _ *string) int {
+		return listCost(child+costLogRead, first, 50)
+	}
+	c.Query.Mailbox = func(child int, _ string) int { return child + costMail }
+	c.Mutation.RetireMailbox = func(int, string, *bool, string) int { return costMail }
 	c.Query.WaitingMail = func(child int, _ string, first *int, _ *string) int {
 		return listCost(child+costLogRead, first, 20)
 	}

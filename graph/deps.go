@@ -28,6 +28,7 @@ type Deps struct {
 	Readiness   Readiness
 	Events      EventSource
 	Operator    Operator
+	Mailboxes   Mailboxes
 
 	// Tokens are asked for on everything but /ready; nil asks nobody. Wiring
 	// must set them where the listener is not on loopback.

@@ -54,6 +54,11 @@ func (m mutationResolver) PauseSeat(ctx context.Context, handle string, stopTurn
 	return m.onSeat(ctx, handle, reason, PauseSeat{handle, stopTurn != nil && *stopTurn})
 }
 
+// RetireMailbox retires the mailbox of a removed seat.
+func (m mutationResolver) RetireMailbox(ctx context.Context, handle string, now *bool, reason string) (model.OperationResult, error) {
+	return m.onSeat(ctx, handle, reason, RetireMailbox{handle, now != nil && *now})
+}
+
 // ResumeSeat ends a pause.
 func (m mutationResolver) ResumeSeat(ctx context.Context, handle, reason string) (model.OperationResult, error) {
 	return m.onSeat(ctx, handle, reason, ResumeSeat{handle})

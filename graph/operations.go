@@ -50,6 +50,12 @@ type (
 		Handle   string
 		StopTurn bool
 	}
+	// RetireMailbox retires the mailbox of a removed seat; Now waives what is left
+	// of its grace.
+	RetireMailbox struct {
+		Handle string
+		Now    bool
+	}
 	// ResumeSeat ends a pause.
 	ResumeSeat struct{ Handle string }
 )
@@ -69,13 +75,15 @@ type (
 	}
 )
 
-func (DrainNode) operation()   {}
-func (CordonNode) operation()  {}
-func (MoveSeat) operation()    {}
-func (ReleaseSeat) operation() {}
-func (FenceSeat) operation()   {}
-func (PauseSeat) operation()   {}
-func (ResumeSeat) operation()  {}
+func (DrainNode) operation()     {}
+func (CordonNode) operation()    {}
+func (MoveSeat) operation()      {}
+func (ReleaseSeat) operation()   {}
+func (FenceSeat) operation()     {}
+func (PauseSeat) operation()     {}
+func (RetireMailbox) operation() {}
+
+func (ResumeSeat) operation() {}
 
 func (ReplayParked) operation() {}
 func (DropParked) operation()   {}

@@ -16,6 +16,7 @@ const (
 	cursorSeat     = "seat:"
 	cursorTenure   = "tenure:"
 	cursorSaga     = "saga:"
+	cursorMailbox  = "mailbox:"
 	cursorRevision = "revision:"
 	cursorMail     = "mail:"
 	cursorParked   = "parked:"

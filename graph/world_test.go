@@ -90,7 +90,7 @@ func (w *world) deps(t testing.TB) graph.Deps {
 	}
 	return graph.Deps{
 		Node: "node-a", Self: nodeA, LeaseTTL: 45 * time.Second, Subjects: subjects,
-		Views: w, Leases: w, Company: companyOf{w}, Mail: w, Inboxes: mailroom{}, Completions: w, Host: w, Readiness: w, Events: w, Operator: w,
+		Views: w, Leases: w, Company: companyOf{w}, Mail: w, Inboxes: mailroom{}, Completions: w, Host: w, Readiness: w, Events: w, Operator: w, Mailboxes: w,
 		Now:      func() time.Time { return start.Add(time.Hour) },
 		SpoolDir: t.TempDir(), Log: slog.New(w.logged),
 	}

@@ -62,6 +62,14 @@ func (m Mailbox) State() MailboxState {
 	}
 }
 
+// MailboxesIn lists registered mailboxes by handle; of any state when s is "".
+func (v View) MailboxesIn(s MailboxState, after string, limit int) (Page[Mailbox], error) {
+	return collect(v.rows, keyMailboxes, "", after, limit, func(kr KeyRow) (Mailbox, bool, error) {
+		m, err := decode[Mailbox](kr.Key, kr.Row)
+		return m, err == nil && m.Position > 0 && (s == "" || m.State() == s), err
+	})
+}
+
 // record applies the newest record of a mailbox.
 func record(rows Rows, r events.Recorded, m Mailbox) error {
 	before, _, err := get[Mailbox](rows, keyMailboxes+m.Handle)

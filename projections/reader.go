@@ -64,6 +64,7 @@ type WorkReader interface {
 type MailReader interface {
 	Mailbox(handle string) (m Mailbox, found bool, err error)
 	Mailboxes(after string, limit int) (Page[Mailbox], error)
+	MailboxesIn(s MailboxState, after string, limit int) (Page[Mailbox], error)
 	// ParkedCount counts the seat's parked mail that nobody has decided about.
 	ParkedCount(handle string) (int, error)
 	// Parked lists that mail, and with decided the mail that was replayed or dropped

@@ -20,7 +20,7 @@ func (n *node) apiDeps() graph.Deps {
 	return graph.Deps{
 		Node: n.cfg.Node.ID, Self: n.self, LeaseTTL: n.store.LeaseTTL(), Subjects: n.store.Subjects(),
 		Views: apiViews{n.views}, Leases: apiLeases{n}, Company: apiCompany{n.roster, n}, Mail: n.shell, Inboxes: inboxes{n},
-		Completions: apiCompletions{n.views}, Host: n.host, Readiness: n, Events: apiEvents{n}, Operator: n.operator, Tokens: n.tokens, Log: n.log,
+		Completions: apiCompletions{n.views}, Host: n.host, Readiness: n, Events: apiEvents{n}, Operator: n.operator, Mailboxes: mailboxes{n}, Tokens: n.tokens, Log: n.log,
 	}
 }
 

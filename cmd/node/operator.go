@@ -152,6 +152,8 @@ func (o *operator) on(ctx context.Context, node string, only events.Incarnation,
 // Operate implements graph.Operator.
 func (o *operator) Operate(ctx context.Context, by graph.Act, op graph.Operation) (graph.Done, error) {
 	switch op := op.(type) {
+	case graph.RetireMailbox:
+		return o.retireMailbox(ctx, op, by)
 	case graph.DrainNode:
 		return o.onNode(ctx, op.Node, cmdDrain, by, busArgs{Deadline: events.MillisOf(op.Deadline)})
 	case graph.CordonNode:

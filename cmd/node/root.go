@@ -90,7 +90,7 @@ func (c *cli) rootCommand() *cobra.Command {
 	root.AddCommand(
 		devCommand(), runCommand(),
 		c.sendCommand(), c.fleetCommand(), c.nodeCommand(), c.seatCommand(), c.companyCommand(),
-		c.sagaCommand(), c.inboxCommand(),
+		c.sagaCommand(), c.inboxCommand(), c.mailboxCommand(),
 		c.eventCommand(), c.auditCommand(), group(configCommand()), c.versionCommand(),
 	)
 	c.watch(root)

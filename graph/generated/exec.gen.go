@@ -127,19 +127,46 @@ type ComplexityRoot struct {
 		Value func(childComplexity int) int
 	}
 
+	Mailbox struct {
+		AbsentSince    func(childComplexity int) int
+		AgentID        func(childComplexity int) int
+		Handle         func(childComplexity int) int
+		OldestAge      func(childComplexity int) int
+		Parked         func(childComplexity int) int
+		Pending        func(childComplexity int) int
+		Refused        func(childComplexity int) int
+		RetirementID   func(childComplexity int) int
+		RetirementStep func(childComplexity int) int
+		RetiresAt      func(childComplexity int) int
+		State          func(childComplexity int) int
+	}
+
+	MailboxConnection struct {
+		AsOf       func(childComplexity int) int
+		Edges      func(childComplexity int) int
+		PageInfo   func(childComplexity int) int
+		TotalCount func(childComplexity int) int
+	}
+
+	MailboxEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	Mutation struct {
-		ApplyCompany func(childComplexity int, document string, expectedRevision *int, dryRun *bool, reason string) int
-		CordonNode   func(childComplexity int, id string, reason string) int
-		DrainNode    func(childComplexity int, id string, deadline *time.Duration, reason string) int
-		DropParked   func(childComplexity int, handle string, positions []model.Position, reason string) int
-		FenceSeat    func(childComplexity int, handle string, reason string) int
-		MoveSeat     func(childComplexity int, handle string, to string, reason string) int
-		PauseSeat    func(childComplexity int, handle string, stopTurn *bool, reason string) int
-		ReleaseSeat  func(childComplexity int, handle string, reason string) int
-		ReplayParked func(childComplexity int, handle string, positions []model.Position, reason string) int
-		ResumeSeat   func(childComplexity int, handle string, reason string) int
-		SendMessage  func(childComplexity int, handle string, typeArg string, data model.JSON, id *string, conversation *string, wait *time.Duration) int
-		UncordonNode func(childComplexity int, id string, reason string) int
+		ApplyCompany  func(childComplexity int, document string, expectedRevision *int, dryRun *bool, reason string) int
+		CordonNode    func(childComplexity int, id string, reason string) int
+		DrainNode     func(childComplexity int, id string, deadline *time.Duration, reason string) int
+		DropParked    func(childComplexity int, handle string, positions []model.Position, reason string) int
+		FenceSeat     func(childComplexity int, handle string, reason string) int
+		MoveSeat      func(childComplexity int, handle string, to string, reason string) int
+		PauseSeat     func(childComplexity int, handle string, stopTurn *bool, reason string) int
+		ReleaseSeat   func(childComplexity int, handle string, reason string) int
+		ReplayParked  func(childComplexity int, handle string, positions []model.Position, reason string) int
+		ResumeSeat    func(childComplexity int, handle string, reason string) int
+		RetireMailbox func(childComplexity int, handle string, now *bool, reason string) int
+		SendMessage   func(childComplexity int, handle string, typeArg string, data model.JSON, id *string, conversation *string, wait *time.Duration) int
+		UncordonNode  func(childComplexity int, id string, reason string) int
 	}
 
 	Node struct {
@@ -241,6 +268,8 @@ type ComplexityRoot struct {
 		ExplainPlacement func(childComplexity int, handle string, without []string) int
 		Fleet            func(childComplexity int) int
 		HolderAt         func(childComplexity int, handle string, at model.PointInTime) int
+		Mailbox          func(childComplexity int, handle string) int
+		Mailboxes        func(childComplexity int, filter *model.MailboxFilter, first *int, after *string) int
 		Node             func(childComplexity int, id string) int
 		ParkedContent    func(childComplexity int, handle string, position model.Position) int
 		ParkedMail       func(childComplexity int, handle string, decided *bool, first *int, after *string) int
@@ -398,6 +427,7 @@ type MutationResolver interface {
 	FenceSeat(ctx context.Context, handle string, reason string) (model.OperationResult, error)
 	PauseSeat(ctx context.Context, handle string, stopTurn *bool, reason string) (model.OperationResult, error)
 	ApplyCompany(ctx context.Context, document string, expectedRevision *int, dryRun *bool, reason string) (*model.ApplyResult, error)
+	RetireMailbox(ctx context.Context, handle string, now *bool, reason string) (model.OperationResult, error)
 	ResumeSeat(ctx context.Context, handle string, reason string) (model.OperationResult, error)
 	ReplayParked(ctx context.Context, handle string, positions []model.Position, reason string) (model.OperationResult, error)
 	DropParked(ctx context.Context, handle string, positions []model.Position, reason string) (model.OperationResult, error)
@@ -416,6 +446,8 @@ type QueryResolver interface {
 	HolderAt(ctx context.Context, handle string, at model.PointInTime) (*model.Tenure, error)
 	Tenures(ctx context.Context, handle *string, node *string, first *int, after *string) (*model.TenureConnection, error)
 	Completion(ctx context.Context, handle string, eventID string) (*model.Completion, error)
+	Mailboxes(ctx context.Context, filter *model.MailboxFilter, first *int, after *string) (*model.MailboxConnection, error)
+	Mailbox(ctx context.Context, handle string) (*model.Mailbox, error)
 	Sagas(ctx context.Context, kind *model.SagaKind, open *bool, handle *string, first *int, after *string) (*model.SagaConnection, error)
 	WaitingMail(ctx context.Context, handle string, first *int, after *string) (*model.WaitingMailConnection, error)
 	ParkedMail(ctx context.Context, handle string, decided *bool, first *int, after *string) (*model.ParkedMailConnection, error)
@@ -798,6 +830,111 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Label.Value(childComplexity), true
 
+	case "Mailbox.absentSince":
+		if e.ComplexityRoot.Mailbox.AbsentSince == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Mailbox.AbsentSince(childComplexity), true
+	case "Mailbox.agentId":
+		if e.ComplexityRoot.Mailbox.AgentID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Mailbox.AgentID(childComplexity), true
+	case "Mailbox.handle":
+		if e.ComplexityRoot.Mailbox.Handle == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Mailbox.Handle(childComplexity), true
+	case "Mailbox.oldestAge":
+		if e.ComplexityRoot.Mailbox.OldestAge == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Mailbox.OldestAge(childComplexity), true
+	case "Mailbox.parked":
+		if e.ComplexityRoot.Mailbox.Parked == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Mailbox.Parked(childComplexity), true
+	case "Mailbox.pending":
+		if e.ComplexityRoot.Mailbox.Pending == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Mailbox.Pending(childComplexity), true
+	case "Mailbox.refused":
+		if e.ComplexityRoot.Mailbox.Refused == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Mailbox.Refused(childComplexity), true
+	case "Mailbox.retirementId":
+		if e.ComplexityRoot.Mailbox.RetirementID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Mailbox.RetirementID(childComplexity), true
+	case "Mailbox.retirementStep":
+		if e.ComplexityRoot.Mailbox.RetirementStep == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Mailbox.RetirementStep(childComplexity), true
+	case "Mailbox.retiresAt":
+		if e.ComplexityRoot.Mailbox.RetiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Mailbox.RetiresAt(childComplexity), true
+	case "Mailbox.state":
+		if e.ComplexityRoot.Mailbox.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Mailbox.State(childComplexity), true
+
+	case "MailboxConnection.asOf":
+		if e.ComplexityRoot.MailboxConnection.AsOf == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MailboxConnection.AsOf(childComplexity), true
+	case "MailboxConnection.edges":
+		if e.ComplexityRoot.MailboxConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MailboxConnection.Edges(childComplexity), true
+	case "MailboxConnection.pageInfo":
+		if e.ComplexityRoot.MailboxConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MailboxConnection.PageInfo(childComplexity), true
+	case "MailboxConnection.totalCount":
+		if e.ComplexityRoot.MailboxConnection.TotalCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MailboxConnection.TotalCount(childComplexity), true
+
+	case "MailboxEdge.cursor":
+		if e.ComplexityRoot.MailboxEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MailboxEdge.Cursor(childComplexity), true
+	case "MailboxEdge.node":
+		if e.ComplexityRoot.MailboxEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MailboxEdge.Node(childComplexity), true
+
 	case "Mutation.applyCompany":
 		if e.ComplexityRoot.Mutation.ApplyCompany == nil {
 			break
@@ -908,6 +1045,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ResumeSeat(childComplexity, args["handle"].(string), args["reason"].(string)), true
+	case "Mutation.retireMailbox":
+		if e.ComplexityRoot.Mutation.RetireMailbox == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_retireMailbox_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RetireMailbox(childComplexity, args["handle"].(string), args["now"].(*bool), args["reason"].(string)), true
 	case "Mutation.sendMessage":
 		if e.ComplexityRoot.Mutation.SendMessage == nil {
 			break
@@ -1380,6 +1528,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Query.HolderAt(childComplexity, args["handle"].(string), args["at"].(model.PointInTime)), true
 
+	case "Query.mailbox":
+		if e.ComplexityRoot.Query.Mailbox == nil {
+			break
+		}
+
+		args, err := ec.field_Query_mailbox_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Mailbox(childComplexity, args["handle"].(string)), true
+	case "Query.mailboxes":
+		if e.ComplexityRoot.Query.Mailboxes == nil {
+			break
+		}
+
+		args, err := ec.field_Query_mailboxes_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Mailboxes(childComplexity, args["filter"].(*model.MailboxFilter), args["first"].(*int), args["after"].(*string)), true
 	case "Query.node":
 		if e.ComplexityRoot.Query.Node == nil {
 			break
@@ -1989,6 +2159,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalers := func() *graphql.InputUnmarshalerIndex {
 		return graphql.NewInputUnmarshalerIndex(
+			graphql.NewInputUnmarshaler("MailboxFilter", ec.unmarshalInputMailboxFilter),
 			graphql.NewInputUnmarshaler("PointInTime", ec.unmarshalInputPointInTime),
 			graphql.NewInputUnmarshaler("SeatFilter", ec.unmarshalInputSeatFilter),
 		)
@@ -2139,6 +2310,20 @@ type Query {
     "Id of the event that caused it."
     eventId: ID!
   ): Completion
+  "Mailboxes by handle, those of removed seats too."
+  mailboxes(
+    "Which mailboxes; all when left out."
+    filter: MailboxFilter
+    "How many at most, 1 to 500."
+    first: Int = 50
+    "A cursor: the list goes on after it."
+    after: String
+  ): MailboxConnection!
+  "The mailbox of the seat with that handle; null when none was ever registered."
+  mailbox(
+    "Handle of the seat."
+    handle: ID!
+  ): Mailbox
   "Sagas, newest first: those that are open, and of each seat the last 50 that ended."
   sagas(
     "Only those of this kind."
@@ -2291,6 +2476,15 @@ type Mutation {
     "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
     reason: String!
   ): ApplyResult!
+  "Retires the mailbox of a seat that the company has removed: its mail is deleted. Refused while a node holds the seat or is at an older lease protocol."
+  retireMailbox(
+    "Handle of the seat."
+    handle: ID!
+    "Do not wait for what is left of the grace."
+    now: Boolean = false
+    "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
+    reason: String!
+  ): OperationResult!
   "Ends a pause."
   resumeSeat(
     "Handle of the seat."
@@ -2396,6 +2590,70 @@ type CompanyRevisionEdge {
   node: CompanyRevision!
 }
 
+"What a seat is sent, and keeps until it is settled: inbox, control and reflection subject."
+type Mailbox {
+  "Handle of the seat."
+  handle: ID!
+  "Id of the agent that works there."
+  agentId: ID!
+  "What the mailbox is."
+  state: MailboxState!
+  "Mail that is kept for the seat, a little of it perhaps settled already; null when the broker does not say now."
+  pending: Int
+  "Age of the oldest message in the inbox that is not settled; null when there is none, or that is not known now."
+  oldestAge: Duration
+  "Mail that was set aside."
+  parked: Int
+  "When the seat was first seen missing from the company; null when it is not."
+  absentSince: Time
+  "When a sweep will find the grace over, if nothing comes in between; null when no grace runs."
+  retiresAt: Time
+  "What holds a retirement whose grace is over: held or protocol; null for nothing."
+  refused: String
+  "The newest retirement; null when the seat was never seen missing."
+  retirementId: ID
+  "How far that is: absent, marked, runs_ended, purged, completed, returned or taken_over."
+  retirementStep: String
+}
+
+"What a mailbox is."
+enum MailboxState {
+  "The company has the seat, or it is not known to be missing."
+  ACTIVE
+  "The seat was seen missing; the grace runs."
+  ABSENT
+  "It is being deleted."
+  RETIRING
+  "It is gone, until it is registered again."
+  RETIRED
+}
+
+"Which mailboxes to list."
+input MailboxFilter {
+  "Only those in this state."
+  state: MailboxState
+}
+
+"One page of mailboxes."
+type MailboxConnection {
+  "Where the answer stands in the log."
+  asOf: AsOf!
+  "The mailboxes of this page."
+  edges: [MailboxEdge!]!
+  "How the page stands in its list."
+  pageInfo: PageInfo!
+  "How many there are in all; null when that would take a second read."
+  totalCount: Int
+}
+
+"A mailbox in a list."
+type MailboxEdge {
+  "Where the list goes on after this mailbox."
+  cursor: String!
+  "The mailbox."
+  node: Mailbox!
+}
+
 "What became of an operator's wish."
 union OperationResult = Accepted | Refused
 
@@ -2409,7 +2667,7 @@ type Accepted {
 
 "It was not done, and nothing has changed."
 type Refused {
-  "Why, for programs: UNKNOWN_NODE, DEPARTED_NODE, UNKNOWN_SEAT, NOT_HELD, MOVING, NOT_ELIGIBLE, NO_ROOM, ALREADY_HERE, ALREADY_FENCED, UNKNOWN_MAIL, NOTHING_PARKED, ALREADY_DECIDED, CLIPPED, or a code still to come."
+  "Why, for programs: UNKNOWN_NODE, DEPARTED_NODE, UNKNOWN_SEAT, NOT_HELD, MOVING, NOT_ELIGIBLE, NO_ROOM, ALREADY_HERE, ALREADY_FENCED, SEAT_PRESENT, UNKNOWN_MAILBOX, ALREADY_RETIRED, RETIRING, IN_GRACE, HELD, OLDER_PROTOCOL, UNKNOWN_MAIL, NOTHING_PARKED, ALREADY_DECIDED, CLIPPED, or a code still to come."
   code: String!
   "Why, and what to do, for people."
   message: String!
@@ -3122,6 +3380,58 @@ func (ec *executionContext) childFields_Label(ctx context.Context, field graphql
 		return ec.fieldContext_Label_value(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Label", field.Name)
+}
+
+func (ec *executionContext) childFields_Mailbox(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "handle":
+		return ec.fieldContext_Mailbox_handle(ctx, field)
+	case "agentId":
+		return ec.fieldContext_Mailbox_agentId(ctx, field)
+	case "state":
+		return ec.fieldContext_Mailbox_state(ctx, field)
+	case "pending":
+		return ec.fieldContext_Mailbox_pending(ctx, field)
+	case "oldestAge":
+		return ec.fieldContext_Mailbox_oldestAge(ctx, field)
+	case "parked":
+		return ec.fieldContext_Mailbox_parked(ctx, field)
+	case "absentSince":
+		return ec.fieldContext_Mailbox_absentSince(ctx, field)
+	case "retiresAt":
+		return ec.fieldContext_Mailbox_retiresAt(ctx, field)
+	case "refused":
+		return ec.fieldContext_Mailbox_refused(ctx, field)
+	case "retirementId":
+		return ec.fieldContext_Mailbox_retirementId(ctx, field)
+	case "retirementStep":
+		return ec.fieldContext_Mailbox_retirementStep(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Mailbox", field.Name)
+}
+
+func (ec *executionContext) childFields_MailboxConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "asOf":
+		return ec.fieldContext_MailboxConnection_asOf(ctx, field)
+	case "edges":
+		return ec.fieldContext_MailboxConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_MailboxConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_MailboxConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MailboxConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_MailboxEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_MailboxEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_MailboxEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MailboxEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_Node(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3936,6 +4246,36 @@ func (ec *executionContext) field_Mutation_resumeSeat_args(ctx context.Context, 
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_retireMailbox_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "now",
+		func(ctx context.Context, v any) (*bool, error) {
+			return ec.unmarshalOBoolean2ᚖbool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["now"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "reason",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["reason"] = arg2
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_sendMessage_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -4147,6 +4487,50 @@ func (ec *executionContext) field_Query_holderAt_args(ctx context.Context, rawAr
 		return nil, err
 	}
 	args["at"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_mailbox_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "handle",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["handle"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_mailboxes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "filter",
+		func(ctx context.Context, v any) (*model.MailboxFilter, error) {
+			return ec.unmarshalOMailboxFilter2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxFilter(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["filter"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg2
 	return args, nil
 }
 
@@ -5829,6 +6213,433 @@ func (ec *executionContext) fieldContext_Label_value(_ context.Context, field gr
 	return graphql.NewScalarFieldContext("Label", field, false, false, "String")
 }
 
+func (ec *executionContext) _Mailbox_handle(ctx context.Context, field graphql.CollectedField, obj *model.Mailbox) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mailbox_handle(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Handle, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mailbox_handle(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Mailbox", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Mailbox_agentId(ctx context.Context, field graphql.CollectedField, obj *model.Mailbox) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mailbox_agentId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AgentID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mailbox_agentId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Mailbox", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Mailbox_state(ctx context.Context, field graphql.CollectedField, obj *model.Mailbox) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mailbox_state(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.State, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.MailboxState) graphql.Marshaler {
+			return ec.marshalNMailboxState2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxState(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mailbox_state(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Mailbox", field, false, false, "MailboxState")
+}
+
+func (ec *executionContext) _Mailbox_pending(ctx context.Context, field graphql.CollectedField, obj *model.Mailbox) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mailbox_pending(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Pending, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mailbox_pending(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Mailbox", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Mailbox_oldestAge(ctx context.Context, field graphql.CollectedField, obj *model.Mailbox) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mailbox_oldestAge(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OldestAge, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Duration) graphql.Marshaler {
+			return ec.marshalODuration2ᚖtimeᚐDuration(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mailbox_oldestAge(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Mailbox", field, false, false, "Duration")
+}
+
+func (ec *executionContext) _Mailbox_parked(ctx context.Context, field graphql.CollectedField, obj *model.Mailbox) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mailbox_parked(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Parked, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mailbox_parked(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Mailbox", field, false, false, "Int")
+}
+
+func (ec *executionContext) _Mailbox_absentSince(ctx context.Context, field graphql.CollectedField, obj *model.Mailbox) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mailbox_absentSince(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AbsentSince, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mailbox_absentSince(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Mailbox", field, false, false, "Time")
+}
+
+func (ec *executionContext) _Mailbox_retiresAt(ctx context.Context, field graphql.CollectedField, obj *model.Mailbox) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mailbox_retiresAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RetiresAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mailbox_retiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Mailbox", field, false, false, "Time")
+}
+
+func (ec *executionContext) _Mailbox_refused(ctx context.Context, field graphql.CollectedField, obj *model.Mailbox) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mailbox_refused(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Refused, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mailbox_refused(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Mailbox", field, false, false, "String")
+}
+
+func (ec *executionContext) _Mailbox_retirementId(ctx context.Context, field graphql.CollectedField, obj *model.Mailbox) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mailbox_retirementId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RetirementID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOID2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mailbox_retirementId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Mailbox", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Mailbox_retirementStep(ctx context.Context, field graphql.CollectedField, obj *model.Mailbox) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mailbox_retirementStep(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RetirementStep, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mailbox_retirementStep(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Mailbox", field, false, false, "String")
+}
+
+func (ec *executionContext) _MailboxConnection_asOf(ctx context.Context, field graphql.CollectedField, obj *model.MailboxConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MailboxConnection_asOf(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AsOf, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.AsOf) graphql.Marshaler {
+			return ec.marshalNAsOf2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐAsOf(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MailboxConnection_asOf(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MailboxConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AsOf(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _MailboxConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.MailboxConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MailboxConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.MailboxEdge) graphql.Marshaler {
+			return ec.marshalNMailboxEdge2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MailboxConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MailboxConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_MailboxEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _MailboxConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.MailboxConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MailboxConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MailboxConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MailboxConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _MailboxConnection_totalCount(ctx context.Context, field graphql.CollectedField, obj *model.MailboxConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MailboxConnection_totalCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_MailboxConnection_totalCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MailboxConnection", field, false, false, "Int")
+}
+
+func (ec *executionContext) _MailboxEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.MailboxEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MailboxEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MailboxEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MailboxEdge", field, false, false, "String")
+}
+
+func (ec *executionContext) _MailboxEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.MailboxEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MailboxEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Mailbox) graphql.Marshaler {
+			return ec.marshalNMailbox2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailbox(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MailboxEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MailboxEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Mailbox(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_sendMessage(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -6219,6 +7030,50 @@ func (ec *executionContext) fieldContext_Mutation_applyCompany(ctx context.Conte
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_applyCompany_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_retireMailbox(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_retireMailbox(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RetireMailbox(ctx, fc.Args["handle"].(string), fc.Args["now"].(*bool), fc.Args["reason"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v model.OperationResult) graphql.Marshaler {
+			return ec.marshalNOperationResult2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐOperationResult(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_retireMailbox(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type OperationResult does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_retireMailbox_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -8166,6 +9021,94 @@ func (ec *executionContext) fieldContext_Query_completion(ctx context.Context, f
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_completion_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_mailboxes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_mailboxes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Mailboxes(ctx, fc.Args["filter"].(*model.MailboxFilter), fc.Args["first"].(*int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.MailboxConnection) graphql.Marshaler {
+			return ec.marshalNMailboxConnection2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_mailboxes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_MailboxConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_mailboxes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_mailbox(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_mailbox(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Mailbox(ctx, fc.Args["handle"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Mailbox) graphql.Marshaler {
+			return ec.marshalOMailbox2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailbox(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_mailbox(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Mailbox(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_mailbox_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -11707,6 +12650,48 @@ func (ec *executionContext) fieldContext___Type_isOneOf(_ context.Context, field
 
 // region    **************************** input.gotpl *****************************
 
+func (ec *executionContext) unmarshalInputMailboxFilter(ctx context.Context, obj any) (model.MailboxFilter, error) {
+	var it model.MailboxFilter
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"state"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "state":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("state"))
+			data, err := ec.unmarshalOMailboxState2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxState(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.State = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalMailboxFilter unmarshals raw into the MailboxFilter input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalMailboxFilter(ctx context.Context, raw any) (model.MailboxFilter, error) {
+	var out model.MailboxFilter
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "MailboxFilter", raw, &out)
+	return out, err
+}
+
 func (ec *executionContext) unmarshalInputPointInTime(ctx context.Context, obj any) (model.PointInTime, error) {
 	var it model.PointInTime
 	if obj == nil {
@@ -12410,6 +13395,175 @@ func (ec *executionContext) _Label(ctx context.Context, sel ast.SelectionSet, ob
 	return out
 }
 
+var mailboxImplementors = []string{"Mailbox"}
+
+func (ec *executionContext) _Mailbox(ctx context.Context, sel ast.SelectionSet, obj *model.Mailbox) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, mailboxImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Mailbox")
+		case "handle":
+			out.Values[i] = ec._Mailbox_handle(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "agentId":
+			out.Values[i] = ec._Mailbox_agentId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "state":
+			out.Values[i] = ec._Mailbox_state(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pending":
+			out.Values[i] = ec._Mailbox_pending(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "oldestAge":
+			out.Values[i] = ec._Mailbox_oldestAge(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "parked":
+			out.Values[i] = ec._Mailbox_parked(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "absentSince":
+			out.Values[i] = ec._Mailbox_absentSince(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "retiresAt":
+			out.Values[i] = ec._Mailbox_retiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "refused":
+			out.Values[i] = ec._Mailbox_refused(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "retirementId":
+			out.Values[i] = ec._Mailbox_retirementId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "retirementStep":
+			out.Values[i] = ec._Mailbox_retirementStep(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var mailboxConnectionImplementors = []string{"MailboxConnection"}
+
+func (ec *executionContext) _MailboxConnection(ctx context.Context, sel ast.SelectionSet, obj *model.MailboxConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, mailboxConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("MailboxConnection")
+		case "asOf":
+			out.Values[i] = ec._MailboxConnection_asOf(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "edges":
+			out.Values[i] = ec._MailboxConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._MailboxConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalCount":
+			out.Values[i] = ec._MailboxConnection_totalCount(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var mailboxEdgeImplementors = []string{"MailboxEdge"}
+
+func (ec *executionContext) _MailboxEdge(ctx context.Context, sel ast.SelectionSet, obj *model.MailboxEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, mailboxEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("MailboxEdge")
+		case "cursor":
+			out.Values[i] = ec._MailboxEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._MailboxEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var mutationImplementors = []string{"Mutation"}
 
 func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet) graphql.Marshaler {
@@ -12488,6 +13642,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "applyCompany":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_applyCompany(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "retireMailbox":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_retireMailbox(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
@@ -13183,6 +14344,18 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_completion(ctx, field)
+				})
+		case "mailboxes":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_mailboxes(ctx, field)
+				})
+		case "mailbox":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_mailbox(ctx, field)
 				})
 		case "sagas":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
@@ -14656,6 +15829,56 @@ func (ec *executionContext) marshalNLabel2ᚖgithubᚗcomᚋseatᚑtenureᚋtenu
 	return ec._Label(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalNMailbox2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailbox(ctx context.Context, sel ast.SelectionSet, v *model.Mailbox) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "Mailbox!")
+		return graphql.Null
+	}
+	return ec._Mailbox(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNMailboxConnection2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxConnection(ctx context.Context, sel ast.SelectionSet, v *model.MailboxConnection) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "MailboxConnection!")
+		return graphql.Null
+	}
+	return ec._MailboxConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNMailboxEdge2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.MailboxEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 16, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNMailboxEdge2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNMailboxEdge2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxEdge(ctx context.Context, sel ast.SelectionSet, v *model.MailboxEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "MailboxEdge!")
+		return graphql.Null
+	}
+	return ec._MailboxEdge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNMailboxState2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxState(ctx context.Context, v any) (model.MailboxState, error) {
+	var res model.MailboxState
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNMailboxState2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxState(ctx context.Context, sel ast.SelectionSet, v model.MailboxState) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) marshalNNode2ᚕᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐNodeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Node) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 16, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -15362,6 +16585,37 @@ func (ec *executionContext) unmarshalOJSON2githubᚗcomᚋseatᚑtenureᚋtenure
 }
 
 func (ec *executionContext) marshalOJSON2githubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐJSON(ctx context.Context, sel ast.SelectionSet, v model.JSON) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) marshalOMailbox2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailbox(ctx context.Context, sel ast.SelectionSet, v *model.Mailbox) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Mailbox(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOMailboxFilter2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxFilter(ctx context.Context, v any) (*model.MailboxFilter, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := ec.unmarshalInputMailboxFilter(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOMailboxState2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxState(ctx context.Context, v any) (*model.MailboxState, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.MailboxState)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOMailboxState2ᚖgithubᚗcomᚋseatᚑtenureᚋtenureᚋgraphᚋmodelᚐMailboxState(ctx context.Context, sel ast.SelectionSet, v *model.MailboxState) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

@@ -153,6 +153,58 @@ type Label struct {
 	Value string `json:"value"`
 }
 
+// What a seat is sent, and keeps until it is settled: inbox, control and reflection subject.
+type Mailbox struct {
+	// Handle of the seat.
+	Handle string `json:"handle"`
+	// Id of the agent that works there.
+	AgentID string `json:"agentId"`
+	// What the mailbox is.
+	State MailboxState `json:"state"`
+	// Mail that is kept for the seat, a little of it perhaps settled already; null when the broker does not say now.
+	Pending *int `json:"pending,omitempty"`
+	// Age of the oldest message in the inbox that is not settled; null when there is none, or that is not known now.
+	OldestAge *time.Duration `json:"oldestAge,omitempty"`
+	// Mail that was set aside.
+	Parked *int `json:"parked,omitempty"`
+	// When the seat was first seen missing from the company; null when it is not.
+	AbsentSince *time.Time `json:"absentSince,omitempty"`
+	// When a sweep will find the grace over, if nothing comes in between; null when no grace runs.
+	RetiresAt *time.Time `json:"retiresAt,omitempty"`
+	// What holds a retirement whose grace is over: held or protocol; null for nothing.
+	Refused *string `json:"refused,omitempty"`
+	// The newest retirement; null when the seat was never seen missing.
+	RetirementID *string `json:"retirementId,omitempty"`
+	// How far that is: absent, marked, runs_ended, purged, completed, returned or taken_over.
+	RetirementStep *string `json:"retirementStep,omitempty"`
+}
+
+// One page of mailboxes.
+type MailboxConnection struct {
+	// Where the answer stands in the log.
+	AsOf *AsOf `json:"asOf"`
+	// The mailboxes of this page.
+	Edges []*MailboxEdge `json:"edges"`
+	// How the page stands in its list.
+	PageInfo *PageInfo `json:"pageInfo"`
+	// How many there are in all; null when that would take a second read.
+	TotalCount *int `json:"totalCount,omitempty"`
+}
+
+// A mailbox in a list.
+type MailboxEdge struct {
+	// Where the list goes on after this mailbox.
+	Cursor string `json:"cursor"`
+	// The mailbox.
+	Node *Mailbox `json:"node"`
+}
+
+// Which mailboxes to list.
+type MailboxFilter struct {
+	// Only those in this state.
+	State *MailboxState `json:"state,omitempty"`
+}
+
 // How a page stands in its list.
 type PageInfo struct {
 	// Whether the list goes on after this page.
@@ -545,6 +597,70 @@ func (e *CopyState) UnmarshalJSON(b []byte) error {
 }
 
 func (e CopyState) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What a mailbox is.
+type MailboxState string
+
+const (
+	// The company has the seat, or it is not known to be missing.
+	MailboxStateActive MailboxState = "ACTIVE"
+	// The seat was seen missing; the grace runs.
+	MailboxStateAbsent MailboxState = "ABSENT"
+	// It is being deleted.
+	MailboxStateRetiring MailboxState = "RETIRING"
+	// It is gone, until it is registered again.
+	MailboxStateRetired MailboxState = "RETIRED"
+)
+
+var AllMailboxState = []MailboxState{
+	MailboxStateActive,
+	MailboxStateAbsent,
+	MailboxStateRetiring,
+	MailboxStateRetired,
+}
+
+func (e MailboxState) IsValid() bool {
+	switch e {
+	case MailboxStateActive, MailboxStateAbsent, MailboxStateRetiring, MailboxStateRetired:
+		return true
+	}
+	return false
+}
+
+func (e MailboxState) String() string {
+	return string(e)
+}
+
+func (e *MailboxState) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = MailboxState(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid MailboxState", str)
+	}
+	return nil
+}
+
+func (e MailboxState) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *MailboxState) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e MailboxState) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
