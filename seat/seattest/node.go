@@ -184,6 +184,9 @@ func (n *Node) Kill() {
 	n.stop()
 }
 
+// LogClock judges lapses for the node.
+func (n *Node) LogClock() *broker.LogClock { return n.logClock }
+
 // Ended is closed once the host has given everything back, or given up on it.
 func (n *Node) Ended() <-chan struct{} { return n.ended }
 
