@@ -20,11 +20,7 @@
  * Bounds: two nodes, MAXEPOCH claims, MAXSAGA handoffs.
  */
 #ifndef MAXEPOCH
-#if defined(LIVE) && !defined(HOLD_ANY_TENURE)
-#define MAXEPOCH 2
-#else
 #define MAXEPOCH 3
-#endif
 #endif
 #define MAXSAGA 2
 #define NODES   2
