@@ -21,6 +21,10 @@ type Sighting struct {
 	Presences func(ctx context.Context) ([]events.Message, error)
 	Subjects  events.Subjects
 	Behind    func() bool
+	// Converged says whether this node runs the revision of the company that the
+	// view has; nil: it always does. Of one that it could not take up it knows
+	// nothing, and so judges no seat by it (R5).
+	Converged func() bool
 	// Reached returns once the read model has FLEET up to that position.
 	Reached func(ctx context.Context, position uint64) error
 	// Protocol is this build's; what is lower is older (V1).
@@ -30,12 +34,13 @@ type Sighting struct {
 // Look implements Fleet.
 func (s *Sighting) Look(ctx context.Context) (Sight, error) {
 	sight := Sight{Owners: map[string]Owner{}, Behind: s.Behind()}
+	converged := s.Converged == nil || s.Converged()
 	err := s.View(func(r projections.Reader) error {
 		_, known, err := r.Company()
 		if err != nil {
 			return err
 		}
-		sight.CompanyKnown = known
+		sight.CompanyKnown = known && converged
 		registered, err := registered(r)
 		if err != nil {
 			return err

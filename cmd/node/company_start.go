@@ -7,6 +7,7 @@ import (
 
 	"github.com/seat-tenure/tenure/company"
 	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/projections"
 )
 
 // companyDoc is a company document that a start brings along.
@@ -118,4 +119,17 @@ func (n *node) hadCompany(ctx context.Context, digest string, before uint64) (bo
 		after = msg.Seq
 	}
 	return false, fmt.Errorf("the log has more than %d revisions of the company: start without --company, and apply the document with `tenure company apply`", maxSearched)
+}
+
+// converged says whether this node runs the revision that its view has. It does
+// not where a newer build applied a document that this one cannot read: then it
+// would claim seats whose agents it does not know, and fail their mail. It keeps
+// what it holds, claims nothing and takes nothing for removed (P10, R5).
+func (n *node) converged() bool {
+	var c projections.Company
+	err := n.view(func(r projections.Reader) (err error) {
+		c, _, err = r.Company()
+		return err
+	})
+	return err == nil && c.Revision <= n.roster.applied()
 }

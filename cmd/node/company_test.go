@@ -136,6 +136,54 @@ func TestRemovedSeatKeepsItsMail(t *testing.T) {
 	}
 }
 
+// TestUnreadableRevision proves that a node that cannot read a revision keeps what
+// it runs, the seats that the revision removes too, claims none of its new ones,
+// judges nothing absent, says which revision it is at, and goes on with the next
+// one that it can read (P10, R5).
+func TestUnreadableRevision(t *testing.T) {
+	t.Parallel()
+	h := hostNode(t, hostedConfig(t, "a", natstest.R1(t).Server(0).NodeURL()), echoes(2, ""))
+	awaitShares(t, 30*time.Second, []*hosted{h}, 2)
+	_, next, err := packCompany("company.yaml", append([]byte("# of a newer build\n"), echoes(3, "")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unreadable := next
+	unreadable.Digest, unreadable.Document, unreadable.Seats = "d", []byte("packed otherwise"), next.Seats[1:]
+	for _, s := range unreadable.Seats { // as the newer build's nodes do
+		if err := h.cursors.Register(t.Context(), s.Handle, s.AgentID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.shell.Apply(t.Context(), unreadable); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, "the node says that it cannot read it", func() bool { return h.logs.count(`msg=company_unreadable .*revision=2`) > 0 })
+	if _, err := (fleetSight{h.node}).Roster(t.Context()); err == nil || !strings.Contains(err.Error(), "revision 1") {
+		t.Errorf("it judges by revision 1 what is absent: %v", err)
+	}
+	if h.converged() {
+		t.Error("it takes itself for converged")
+	}
+	if got := len(h.host.Held()); got != 2 {
+		t.Errorf("it runs %d seats, want the 2 that it had", got)
+	}
+	// Passes that do nothing tell nobody of it, so three of them are waited out.
+	again := time.NewTimer(3 * h.cfg.Seat.SweepInterval)
+	defer again.Stop()
+	<-again.C
+	if got := h.host.Held(); len(got) != 2 || got[0] != seatName(0) {
+		t.Errorf("after three passes it runs %q, want what it had", got)
+	}
+	if _, err := h.shell.Apply(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	awaitShares(t, 30*time.Second, []*hosted{h}, 3)
+	if n := h.logs.count(`msg=seat_released_role_gone`); n > 0 {
+		t.Errorf("%d seats were given up by a revision that it could not read", n)
+	}
+}
+
 // TestCompanyValidate proves that a document is judged without a node, all that
 // is wrong with it is listed with line and column, and a good one is told so.
 func TestCompanyValidate(t *testing.T) {

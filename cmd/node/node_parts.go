@@ -68,7 +68,8 @@ func (n *node) wire(ctx context.Context) {
 			Presences: func(ctx context.Context) ([]events.Message, error) {
 				return n.store.Stream(events.StreamFleet).LastPerSubject(ctx, n.store.Subjects().Families(events.KindNode))
 			},
-			Behind: func() bool { return n.views.Copy(events.StreamFleet).State != projections.CopyCurrent },
+			Behind:    func() bool { return n.views.Copy(events.StreamFleet).State != projections.CopyCurrent },
+			Converged: n.converged,
 			Reached: func(ctx context.Context, position uint64) error {
 				return n.views.AwaitPosition(ctx, events.StreamFleet, position)
 			},
