@@ -10,6 +10,7 @@ import (
 
 	"github.com/seat-tenure/tenure/broker"
 	"github.com/seat-tenure/tenure/commands"
+	"github.com/seat-tenure/tenure/duty"
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/projections"
 	"github.com/seat-tenure/tenure/sagas"
@@ -58,9 +59,39 @@ func (w *world) boot(id string) *process {
 	})
 	w.note(string(p.Self) + " starts")
 	w.parts.Go(func() { _ = p.inboxes.Run(w.ctx) })
+	w.parts.Go(p.duties)
 	w.all = append(w.all, p)
 	w.nodes[id] = p
 	return p
+}
+
+// pruneEvery is how often renewals are pruned: often enough to meet every fault.
+const pruneEvery = 20 * time.Second
+
+// duties tick here while the process is there and has them: the pruning of
+// renewals, which takes the last one of a lease that has lapsed.
+func (p *process) duties() {
+	ctx, end := context.WithCancel(p.w.ctx)
+	defer end()
+	renewals := &duty.Renewals{
+		TTL: p.w.f.TTL, Before: p.LogClock().Before, Log: p.Log.Logger(),
+		Purge: func(ctx context.Context, below uint64) error {
+			return p.Store.Stream(events.StreamFleet).Purge(ctx, p.w.f.Subjects.Renewals(), below)
+		},
+	}
+	runner := duty.NewRunner(
+		duty.Config{NodeID: p.ID, TTL: p.w.f.TTL, Protocol: seat.Protocol},
+		duty.Deps{Leases: p.Shell, Unseen: p.LogClock().UnseenFor, Now: p.Clock.Now, Log: p.Log.Logger()},
+		duty.Duty{Name: "retention", Every: pruneEvery, Tick: renewals.Tick},
+	)
+	var ticks sync.WaitGroup
+	ticks.Go(func() { _ = runner.Run(ctx) })
+	select {
+	case <-p.Ended():
+	case <-ctx.Done():
+	}
+	end()
+	ticks.Wait()
 }
 
 // running says whether the process is there, leaving or not.

@@ -297,16 +297,28 @@ func (w *world) verdict() []string {
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	auditor := audit.New(w.f.Subjects)
-	for _, st := range []events.Stream{events.StreamFleet, events.StreamCursor, events.StreamWork, events.StreamDead} {
-		for _, msg := range w.history[st] {
-			auditor.Add(msg)
-		}
-	}
-	report := auditor.Finish()
+	report := w.audited()
 	faults = slices.Concat(w.faults, faults)
 	for _, v := range report.Violations {
 		faults = append(faults, fmt.Sprintf("audit: %v", v))
 	}
 	return faults
+}
+
+// audited audits the history as an export has it now: renewals that were pruned are
+// not in it, and what is said of the events before them holds for it alone. Of
+// CURSOR it has all that was ever read. The caller holds w.mu.
+func (w *world) audited() audit.Report {
+	auditor, fleet := audit.New(w.f.Subjects), w.f.Conn.Stream(events.StreamFleet)
+	for _, msg := range w.history[events.StreamFleet] {
+		if _, err := fleet.Get(w.ctx, msg.Seq); err == nil {
+			auditor.Add(msg)
+		}
+	}
+	for _, st := range []events.Stream{events.StreamCursor, events.StreamWork, events.StreamDead} {
+		for _, msg := range w.history[st] {
+			auditor.Add(msg)
+		}
+	}
+	return auditor.Finish()
 }
