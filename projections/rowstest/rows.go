@@ -34,16 +34,19 @@ func (m Memory) Delete(key string) error {
 	return nil
 }
 
-// Scan sorts all keys: it is made to be right, not fast.
+// Scan looks at all keys and sorts those that match: it is made to be right, not
+// fast.
 func (m Memory) Scan(prefix, after string, limit int) ([]projections.KeyRow, error) {
-	var page []projections.KeyRow
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		if len(page) == limit {
-			break
-		}
+	var keys []string
+	for key := range m {
 		if strings.HasPrefix(key, prefix) && key > after {
-			page = append(page, projections.KeyRow{Key: key, Row: bytes.Clone(m[key])})
+			keys = append(keys, key)
 		}
+	}
+	slices.Sort(keys)
+	var page []projections.KeyRow
+	for _, key := range keys[:min(limit, len(keys))] {
+		page = append(page, projections.KeyRow{Key: key, Row: bytes.Clone(m[key])})
 	}
 	return page, nil
 }
