@@ -68,11 +68,13 @@ func (c *Cursors) create(ctx context.Context, handle string) error {
 	return nil
 }
 
-// Registration asks for one mailbox to be registered. Known is its record as the
-// caller last saw it: a hint, which the append checks.
+// Registration asks for one mailbox to be registered. What the caller last saw of it
+// is a hint, which the appends check: a wrong one costs time. Where many are old,
+// as when two nodes boot at once, read them anew before each call.
 type Registration struct {
 	Handle, AgentID string
-	Known           aggregates.Mailbox
+	Known           aggregates.Mailbox // its record
+	HasCursors      bool
 }
 
 // RegisterAll is Register for many, in batches: a company of 10,000 seats must not
@@ -120,7 +122,7 @@ func (c *Cursors) createAll(ctx context.Context, mail events.StreamIdentity, all
 	var ws []events.Write
 	var of []int
 	for i, r := range all {
-		if r.Known.State != aggregates.MailboxUnknown {
+		if r.HasCursors || r.Known.State != aggregates.MailboxUnknown {
 			continue
 		}
 		for _, box := range events.Mailboxes {

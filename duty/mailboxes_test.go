@@ -18,7 +18,7 @@ import (
 // memory stores a row of a seat's memory.
 func (w *world) memory(handle string) {
 	w.t.Helper()
-	_, err := w.conn.Stream(events.StreamMemory).Append(w.t.Context(), events.Write{Subject: "acme.memory." + handle + ".diary.1", Data: []byte("{}")})
+	_, err := w.store.Stream(events.StreamMemory).Append(w.t.Context(), events.Write{Subject: "acme.memory." + handle + ".diary.1", Data: []byte("{}")})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func (w *world) memory(handle string) {
 
 func (w *world) memories(handle string) int {
 	w.t.Helper()
-	counts, err := w.conn.Stream(events.StreamMemory).Subjects(w.t.Context(), "acme.memory."+handle+".>")
+	counts, err := w.store.Stream(events.StreamMemory).Subjects(w.t.Context(), "acme.memory."+handle+".>")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestRetirementIsHeld(t *testing.T) {
 		short := usual
 		short.Grace = time.Hour
 		n := w.node("a", short)
-		holder := commands.New(broker.NewLog(w.conn), w.subjects, "c:000000c1")
+		holder := commands.New(broker.NewLog(w.store), w.subjects, "c:000000c1")
 		w.apply()
 		tenure, err := holder.Claim(t.Context(), events.SeatLease("dev"), commands.Claim{TTL: ttl, Protocol: 4}, n.logClock.UnseenFor)
 		if err != nil {
@@ -306,7 +306,7 @@ func TestCase21MailOfRetiredSeatsIsFound(t *testing.T) {
 		}
 		w.send("dev", events.Inbox) // by a plain publish
 		w.send("stray", events.Reflect)
-		if _, err := w.conn.Stream(events.StreamMail).Append(t.Context(), events.Write{Subject: "acme.agent.other.archive", Data: []byte("{}")}); err != nil {
+		if _, err := w.store.Stream(events.StreamMail).Append(t.Context(), events.Write{Subject: "acme.agent.other.archive", Data: []byte("{}")}); err != nil {
 			t.Fatal(err)
 		}
 		n.tick()
@@ -341,7 +341,7 @@ func TestStaleMarkIsResumed(t *testing.T) {
 		a.cross = func(what string) {
 			if what == "before empty" {
 				crossed++
-				a.conn.Faults.CutOff(true) // dead, right behind its mark
+				a.faults.CutOff(true) // dead, right behind its mark
 			}
 		}
 		_, err := a.mailboxes.Retire(t.Context(), "dev", true)
@@ -378,7 +378,7 @@ func TestUndeletableMailboxIsUnmarked(t *testing.T) {
 		short.Grace = time.Minute
 		n := w.node("a", short)
 		w.conn.Recreate(events.StreamMail) // another stream's sequences: Schedule10 forbids to purge by them
-		if _, err := (broker.Marks{Store: w.conn, Source: "op:00000000"}).Mark(t.Context()); err != nil {
+		if _, err := (broker.Marks{Store: w.store, Source: "op:00000000"}).Mark(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		w.send("dev", events.Inbox)

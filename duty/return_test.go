@@ -259,7 +259,7 @@ func TestTakeOverWaits(t *testing.T) {
 		n, c := w.node("a", usual), w.comeback()
 		n.cross = func(point string) {
 			if point == "before empty" {
-				n.conn.Faults.CutOff(true) // dead, right behind its mark
+				n.faults.CutOff(true) // dead, right behind its mark
 			}
 		}
 		_, _ = n.mailboxes.Retire(t.Context(), handle, true)

@@ -108,7 +108,7 @@ func TestDeadHoldersDuty(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		b := w.worker("b", 10*time.Second, nil)
 		time.Sleep(time.Minute)
-		a.conn.Faults.CutOff(true)
+		a.faults.CutOff(true)
 		before := a.ticks.Load()
 		cut := time.Now()
 		for b.ticks.Load() == 0 && time.Since(cut) < time.Hour {
@@ -163,7 +163,7 @@ func TestCase26MovingADutyStopsNothingElse(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { _ = r.Run(ctx) })
 		lease := events.Lease{Kind: events.KindWorker, ID: "moved"}
-		other := commands.New(broker.NewLog(w.conn), w.subjects, "b:000000b0")
+		other := commands.New(broker.NewLog(w.store), w.subjects, "b:000000b0")
 		for range 50 {
 			var mine aggregates.Lease
 			for mine.Owner != shell.Self() {
@@ -198,7 +198,7 @@ func TestCase26MovingADutyStopsNothingElse(t *testing.T) {
 			t.Errorf("%d ticks cut short of 50 moves; %d ticks of the other duty", cut, ticks["kept"])
 		}
 		var kept []uint64
-		for _, msg := range must(w.conn.Stream(events.StreamFleet).LastPerSubject(t.Context(), w.subjects.Tenure(events.Lease{Kind: events.KindWorker, ID: "kept"}))) {
+		for _, msg := range must(w.store.Stream(events.StreamFleet).LastPerSubject(t.Context(), w.subjects.Tenure(events.Lease{Kind: events.KindWorker, ID: "kept"}))) {
 			r := must(events.Decode(w.subjects, msg))
 			kept = append(kept, r.Event.(events.LeaseReleased).Epoch)
 		}
@@ -222,7 +222,7 @@ func TestRenewalsArePruned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		n := w.node("a", usual)
-		holder := commands.New(broker.NewLog(w.conn), w.subjects, "b:000000b0")
+		holder := commands.New(broker.NewLog(w.store), w.subjects, "b:000000b0")
 		claim := func(handle string) commands.Tenure {
 			t.Helper()
 			return must(holder.Claim(t.Context(), events.SeatLease(handle), commands.Claim{TTL: ttl, Protocol: 4}, n.logClock.UnseenFor))

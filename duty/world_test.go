@@ -25,10 +25,12 @@ const ttl = 45 * time.Second
 
 var usual = duty.Timings{Grace: 24 * time.Hour, Tick: 15 * time.Minute, Budget: 30 * time.Second, ResumeAfter: 15 * time.Minute}
 
-// world is a fleet's log in memory, inside a synctest bubble.
+// world is a fleet's log: in memory, inside a synctest bubble, or on real brokers.
 type world struct {
 	t        *testing.T
-	conn     *broker.Memory
+	store    broker.Store
+	conn     *broker.Memory      // the same, when it is in memory
+	peer     func() broker.Store // a connection of a node's own
 	subjects events.Subjects
 	op       *commands.Shell
 	revision int
@@ -43,12 +45,19 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	w := &world{t: t, conn: conn, subjects: conn.Subjects()}
-	if _, err := (broker.Marks{Store: conn, Source: "op:00000000"}).Mark(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	w.op = commands.New(broker.NewLog(conn), w.subjects, "op:00000000")
+	w := &world{t: t, store: conn, conn: conn, peer: func() broker.Store { return conn.Peer() }}
+	w.begin()
 	return w
+}
+
+// begin marks the streams.
+func (w *world) begin() {
+	w.t.Helper()
+	w.subjects = w.store.Subjects()
+	if _, err := (broker.Marks{Store: w.store, Source: "op:00000000"}).Mark(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.op = commands.New(broker.NewLog(w.store), w.subjects, "op:00000000")
 }
 
 func (w *world) incarnation(id string) events.Incarnation {
@@ -72,7 +81,7 @@ func (w *world) apply(handles ...string) {
 func (w *world) register(handles ...string) {
 	w.t.Helper()
 	for _, h := range handles {
-		if err := w.op.Cursors(broker.NewMailboxes(w.conn)).Register(w.t.Context(), h, "agent-"+h); err != nil {
+		if err := w.op.Cursors(broker.NewMailboxes(w.store)).Register(w.t.Context(), h, "agent-"+h); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -95,7 +104,7 @@ func (w *world) kept(handle string) int {
 	w.t.Helper()
 	n := 0
 	for _, box := range events.Mailboxes {
-		counts, err := w.conn.Stream(events.StreamMail).Subjects(w.t.Context(), w.subjects.Mail(handle, box))
+		counts, err := w.store.Stream(events.StreamMail).Subjects(w.t.Context(), w.subjects.Mail(handle, box))
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -120,12 +129,12 @@ func (w *world) saga(handle string) (sagas.Retirement, aggregates.Mailbox) {
 func (w *world) events(handle string) []string {
 	w.t.Helper()
 	var names []string
-	info, err := w.conn.Stream(events.StreamFleet).Info(w.t.Context())
+	info, err := w.store.Stream(events.StreamFleet).Info(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for seq := info.First; seq <= info.Last; seq++ {
-		msg, err := w.conn.Stream(events.StreamFleet).Get(w.t.Context(), seq)
+		msg, err := w.store.Stream(events.StreamFleet).Get(w.t.Context(), seq)
 		if err != nil {
 			continue
 		}
@@ -196,7 +205,8 @@ func (l *logged) has(parts ...string) bool {
 // memory, on a connection and clocks of its own.
 type node struct {
 	w         *world
-	conn      *broker.Memory
+	conn      broker.Store
+	faults    *broker.Faults     // of conn, when it is in memory
 	self      events.Incarnation // of its retirements
 	shell     *commands.Shell
 	mail      *broker.Mailboxes
@@ -213,7 +223,10 @@ type node struct {
 
 func (w *world) node(id string, timings duty.Timings) *node {
 	w.t.Helper()
-	n := &node{w: w, conn: w.conn.Peer(), self: w.incarnation(id), clocks: &clocks{}, log: &logged{}, cross: func(string) {}}
+	n := &node{w: w, conn: w.peer(), self: w.incarnation(id), clocks: &clocks{}, log: &logged{}, cross: func(string) {}}
+	if m, in := n.conn.(*broker.Memory); in {
+		n.faults = m.Faults
+	}
 	n.mail = broker.NewMailboxes(n.conn)
 	n.shell = commands.New(broker.NewLog(n.conn), w.subjects, n.self)
 	n.logClock = broker.NewLogClock(n.conn.Stream(events.StreamFleet), n.clocks.now, ttl)

@@ -82,6 +82,7 @@ func (r *registrar) walk(ctx context.Context) bool {
 	whole := true
 	var missing []commands.Registration
 	register := func() {
+		r.refresh(ctx, missing)
 		for i, err := range r.n.cursors.RegisterAll(ctx, missing) {
 			whole = r.registeredBy(ctx, missing[i], err) && whole
 		}
@@ -106,6 +107,43 @@ func (r *registrar) walk(ctx context.Context) bool {
 		register()
 	}
 	return whole
+}
+
+// fewMissing need no hints but the view's.
+const fewMissing = 16
+
+// refresh reads anew what there is of these mailboxes, in a few requests for all:
+// another node that boots at the same time registers them, too. That it cannot be
+// read leaves the older hints.
+func (r *registrar) refresh(ctx context.Context, missing []commands.Registration) {
+	if len(missing) <= fewMissing {
+		return
+	}
+	subjects := r.n.store.Subjects()
+	cursors, err := r.n.store.Stream(events.StreamCursor).Subjects(ctx, subjects.Cursors())
+	if err != nil {
+		return
+	}
+	records := map[string]aggregates.Mailbox{}
+	msgs, err := r.n.store.Stream(events.StreamFleet).LastPerSubject(ctx, subjects.MailboxRecords())
+	if err != nil {
+		return
+	}
+	for _, msg := range msgs {
+		if e, err := events.Decode(subjects, msg); err == nil {
+			records[msg.Subject] = aggregates.EvolveMailbox(aggregates.Mailbox{}, e.Seq, e.Event)
+		}
+	}
+	for i := range missing {
+		m := &missing[i]
+		if now := records[subjects.MailboxRecord(m.Handle)]; now.Last > m.Known.Last {
+			m.Known = now
+		}
+		m.HasCursors = true
+		for _, box := range events.Mailboxes {
+			m.HasCursors = m.HasCursors && cursors[subjects.Cursor(m.Handle, box)] > 0
+		}
+	}
 }
 
 // recordOf is the mailbox's record as the view has it.
