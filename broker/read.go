@@ -83,12 +83,30 @@ type streamInfo struct {
 		Subjects map[string]uint64 `json:"subjects"`
 	} `json:"state"`
 	Total int `json:"total"`
+	// Cluster is who answered of a clustered server; nil of one by itself.
+	Cluster *struct {
+		Leader string `json:"leader"`
+	} `json:"cluster"`
+}
+
+// info asks for the stream's state. While a replicated stream has no leader, any
+// of its servers answers with what it has, which may be less than was read long
+// ago: that is no answer, least of all to whether the stream was swapped.
+func (s *jsStream) info(ctx context.Context, req any) (streamInfo, error) {
+	var i streamInfo
+	if err := s.js.ask(ctx, "STREAM.INFO."+s.name(), req, &i); err != nil {
+		return i, err
+	}
+	if i.Cluster != nil && i.Cluster.Leader == "" {
+		return i, fmt.Errorf("%w: stream %s has no leader just now", events.ErrUnavailable, s.name())
+	}
+	return i, nil
 }
 
 // Info implements Stream.
 func (s *jsStream) Info(ctx context.Context) (StreamInfo, error) {
-	var i streamInfo
-	if err := s.js.ask(ctx, "STREAM.INFO."+s.name(), struct{}{}, &i); err != nil {
+	i, err := s.info(ctx, struct{}{})
+	if err != nil {
 		return StreamInfo{}, err
 	}
 	info := StreamInfo{
@@ -108,9 +126,8 @@ func (s *jsStream) Subjects(ctx context.Context, filter string) (map[string]uint
 	}
 	counts := map[string]uint64{}
 	for offset := 0; ; {
-		var i streamInfo
-		req := map[string]any{"subjects_filter": filter, "offset": offset}
-		if err := s.js.ask(ctx, "STREAM.INFO."+s.name(), req, &i); err != nil {
+		i, err := s.info(ctx, map[string]any{"subjects_filter": filter, "offset": offset})
+		if err != nil {
 			return nil, err
 		}
 		for subject, n := range i.State.Subjects {
