@@ -20,6 +20,11 @@ const (
 	// a turn together must take less than a detach waits (abandonFor), or a broker
 	// that does not answer would look like a turn that does not end.
 	lastFor = 2 * time.Second
+	// electionFor outlasts the election of a leader (4 to 9 s), and completeAgain is
+	// the pause between two tries to record a completion in it: who waits for the
+	// completion would wait for ever if none were made.
+	electionFor   = 12 * time.Second
+	completeAgain = 250 * time.Millisecond
 	// maxReply is what a completion keeps of a reply, in bytes: with its envelope
 	// it must fit the broker's payload, 1 MiB unless set otherwise.
 	maxReply = 768 << 10
@@ -156,12 +161,24 @@ func (w *Worker) work(ctx context.Context, req Request) (reply Reply, reached bo
 	return reply, false, err
 }
 
-// complete records the turn. When that fails its effects stand all the same,
-// and it is reported (K3).
+// complete records the turn. A ledger that does not answer, as while its stream
+// has no leader, is asked again for electionFor; when that fails the effects stand
+// all the same, and it is reported (K3).
 func (w *Worker) complete(ctx context.Context, m *commands.Mailboxes, c events.TurnCompleted) {
 	ctx, cancel := outlast(ctx)
 	defer cancel()
-	if err := w.Ledger.Complete(ctx, m.Tenure, c); err != nil {
+	err := w.Ledger.Complete(ctx, m.Tenure, c)
+	for over := time.Now().Add(electionFor); err != nil && time.Now().Before(over) && ctx.Err() == nil; {
+		if !errors.Is(err, events.ErrUnavailable) && !errors.Is(err, events.ErrUnknown) {
+			break
+		}
+		select {
+		case <-time.After(completeAgain):
+		case <-ctx.Done():
+		}
+		err = w.Ledger.Complete(ctx, m.Tenure, c) // write-once under its own id: what stands is no error
+	}
+	if err != nil {
 		w.Log.Error(logCompletionUnwritten, keySeat, c.Handle, keyEpoch, c.Epoch, "events", c.EventIDs, keyErr, err,
 			"do", "nothing: its effects stand; it may be run once more if this node dies before it settles the mail")
 	}
