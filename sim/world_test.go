@@ -166,7 +166,8 @@ func (w *world) until(end time.Time) bool {
 	return len(w.found()) == 0
 }
 
-// send sends mail to some seat, now and then under an id that was used before.
+// send sends mail to some seat, now and then under an id that was used before, or of
+// a type that no turn is run on.
 func (w *world) send() {
 	draw := drawFor(w.script.Seed, "mail", w.letters)
 	w.letters++
@@ -174,9 +175,13 @@ func (w *world) send() {
 	if draw.IntN(20) == 0 {
 		id = fmt.Sprint("m", 1+draw.IntN(w.letters))
 	}
+	kind := events.TaskAssigned
+	if draw.IntN(40) == 0 {
+		kind = "news" // which runs no turn, and is parked
+	}
 	seat := w.script.Seats[draw.IntN(len(w.script.Seats))]
 	seq, err := w.f.Op.Send(w.ctx, events.Mail{
-		Handle: seat, Mailbox: events.Inbox, ID: id, Type: events.TaskAssigned, Time: time.Now(), Data: []byte(`"work"`),
+		Handle: seat, Mailbox: events.Inbox, ID: id, Type: kind, Time: time.Now(), Data: []byte(`"work"`),
 		Conversation: []string{"", "c1", "c2"}[draw.IntN(3)],
 	})
 	if err != nil {
