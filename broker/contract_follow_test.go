@@ -65,6 +65,11 @@ func contractFollowOrder(t *testing.T, f fleet) {
 	if len(odd) != 200 || odd[0].Seq != 1002 || odd[199].Seq != 1400 {
 		t.Fatalf("filtered from 1001: %d messages", len(odd))
 	}
+	far, largest, err := follow(t.Context(), s, 1, []string{f.p + "fleet.host.s1", f.p + "fleet.log"})
+	wantErr(t, "filtered from far", err, errEnough)
+	if len(far) != 700 || largest > broker.MaxFollow || !slices.IsSorted(seqsOf(far)) || far[0].Seq != 2 || far[699].Seq != 1400 {
+		t.Fatalf("filtered from the first: %d messages in batches of up to %d", len(far), largest)
+	}
 	end, _, err := follow(t.Context(), s, n+1, nil)
 	if wantErr(t, "from the end", err, errEnough); len(end) != 0 {
 		t.Errorf("behind the end: %v", end)
@@ -120,6 +125,38 @@ func contractFollowLive(t *testing.T, f fleet) {
 	}
 	if len(got) != 250 || caught < 2 {
 		t.Errorf("%d messages, caught up %d times", len(got), caught)
+	}
+}
+
+// A reader of several filters that falls behind a good deal while it lives, as
+// one does whose node stands still, misses nothing, sees nothing twice and nothing
+// that it did not ask for, and is told when it has caught up again.
+func contractFollowBehind(t *testing.T, f fleet) {
+	fill(t, f, 10)
+	const n = 3000
+	var got []events.Message
+	caught := 0
+	err := f.stores[1].Stream(events.StreamFleet).Follow(t.Context(), 1, []string{f.p + "fleet.host.s1", f.p + "fleet.log"},
+		func(batch []events.Message, caughtUp bool) error {
+			got = append(got, batch...)
+			if caughtUp {
+				if caught++; caught == 1 {
+					fill(t, f, n)
+				}
+			}
+			if caughtUp && len(got) >= (10+n)/2 {
+				return errEnough
+			}
+			return nil
+		})
+	wantErr(t, "ended", err, errEnough)
+	for i, m := range got {
+		if m.Seq != uint64(2*i+2) || m.Subject != f.p+"fleet.host.s1" {
+			t.Fatalf("message %d has sequence %d and subject %s", i, m.Seq, m.Subject)
+		}
+	}
+	if len(got) != (10+n)/2 {
+		t.Errorf("%d messages", len(got))
 	}
 }
 

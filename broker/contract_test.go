@@ -53,6 +53,7 @@ var contract = []struct {
 	{"Wake", contractWake},
 	{"FollowOrder", contractFollowOrder},
 	{"FollowLive", contractFollowLive},
+	{"FollowBehind", contractFollowBehind},
 	{"Schedule10FollowRecreated", contractFollowRecreated},
 	{"Identity", contractIdentity},
 	{"Schedule10Identity", contractIdentityRecreated},
