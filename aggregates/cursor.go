@@ -160,7 +160,7 @@ func DecideCursor(handle string, box events.Mailbox, s Cursor, cmd CursorCommand
 			return nil, &FencedError{handle, cmd.Epoch, s.Epoch, s.Owner}
 		}
 		body.Epoch, body.Owner = cmd.Epoch, cmd.Owner
-		body.Open, _ = freed(body.Open, func(run string) bool { return !slices.Contains(cmd.Live, run) })
+		body.Open = freed(body.Open, func(run string) bool { return !slices.Contains(cmd.Live, run) })
 		return []events.Event{events.CursorOpened{CursorBody: body}}, nil
 	case AttemptMail:
 		body.Mail = cmd.Mail
@@ -174,8 +174,8 @@ func DecideCursor(handle string, box events.Mailbox, s Cursor, cmd CursorCommand
 	case RetireMail:
 		return decideRetire(body, cmd)
 	case FreeMail:
-		open, any := freed(body.Open, func(run string) bool { return run == cmd.Run })
-		if !any {
+		open := freed(body.Open, func(run string) bool { return run == cmd.Run })
+		if slices.Equal(open, body.Open) {
 			return nil, nil
 		}
 		body.Open = open
@@ -265,14 +265,14 @@ func see(body events.CursorBody, seen, chosen []uint64) events.CursorBody {
 }
 
 // freed clears the holds of the runs that are over, in a copy.
-func freed(open []events.OpenMail, over func(run string) bool) (_ []events.OpenMail, any bool) {
+func freed(open []events.OpenMail, over func(run string) bool) []events.OpenMail {
 	open = slices.Clone(open)
 	for i, o := range open {
 		if o.Run != "" && over(o.Run) {
-			open[i].Run, any = "", true
+			open[i].Run = ""
 		}
 	}
-	return open, any
+	return open
 }
 
 // find returns where seq stands in open, or would stand, and whether it does.

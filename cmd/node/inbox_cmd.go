@@ -141,13 +141,14 @@ func (c *cli) writeWaiting(cmd *cobra.Command, l waitingList) error {
 				return err
 			}
 		}
-		return nil
+	case formatText:
+		rows := make([][]string, len(l.Mail))
+		for i, m := range l.Mail {
+			rows[i] = []string{plain(m.Position), given(m.ID), given(m.Type), given(m.Conversation), m.waits(), strconv.Itoa(m.Attempts), ago(&m.At, c.now()), strconv.Itoa(m.Bytes)}
+		}
+		return out.table([]string{"MAIL", "ID", "TYPE", "CONVERSATION", "STATE", "ATTEMPTS", "SENT", "BYTES"}, rows)
 	}
-	rows := make([][]string, len(l.Mail))
-	for i, m := range l.Mail {
-		rows[i] = []string{plain(m.Position), given(m.ID), given(m.Type), given(m.Conversation), m.waits(), strconv.Itoa(m.Attempts), ago(&m.At, c.now()), strconv.Itoa(m.Bytes)}
-	}
-	return out.table([]string{"MAIL", "ID", "TYPE", "CONVERSATION", "STATE", "ATTEMPTS", "SENT", "BYTES"}, rows)
+	return nil
 }
 
 func (c *cli) inboxPeekCommand() *cobra.Command {
