@@ -29,6 +29,7 @@ BENCHTIME     ?= 1s
 BUDGET_BUILD_LINT := 240
 BUDGET_TEST       := 600
 BUDGET_SIM        := 240
+BUDGET_ROBUST     := 180
 
 # Seeds that `make sim` plays, and the first of them. The stage of `make ci` plays
 # what fits into its budget, and fails if that is less than SIM_LEAST.
@@ -36,6 +37,12 @@ SEEDS     ?= 200
 SEED      ?= 1
 SIM_FOR   := 190s
 SIM_LEAST := 60
+
+# For how long `make robust` does faults, in seconds; the stage of `make ci` has to
+# build and to come to rest within its budget too.
+ROBUST_SHORT := 100
+ROBUST_LONG  := 1800
+ROBUST_CI    := 45
 
 GQLGEN_CONFIG := $(wildcard graph/gqlgen.yml)
 GO_SOURCES     = $$(find . \( -name '.?*' -o -name node_modules -o -path ./data -o -path ./bin \) -prune -o -name '*.go' -print)
@@ -84,6 +91,16 @@ model: ## the models in docs/model, checked with spin, and their unsafe variants
 proof: ## puts each fault of proof/ into the source, one at a time, and shows what notices it; FAULT=name for one
 	@go test -count=1 -v -timeout 120m ./proof -proof.run $(if $(FAULT),-proof.only=$(FAULT)) | { grep -vE '^(=== |    --- PASS)' || true; }
 
+ROBUST = CGO_ENABLED=0 go test -c -o $(BIN)/robust ./robust && ROBUST_SEED=$(SEED) ROBUST_KEEP=$(if $(KEEP),$(abspath $(KEEP)))
+
+.PHONY: robust
+robust: ## real processes killed, stopped, cut off, with clocks stepped and disks full: SEED=1; LONG=1 for half an hour; KEEP=dir; LESS=1 without a network (Debian: iproute2, nftables)
+	$(ROBUST) ROBUST_SECONDS=$(if $(LONG),$(ROBUST_LONG),$(ROBUST_SHORT)) ROBUST_WALL=$(if $(LONG),1) ROBUST_LESS=$(LESS) $(BIN)/robust -test.run '^TestRobust$$' -test.timeout 0
+
+.PHONY: robust-budget
+robust-budget: ## a short run for `make ci`; where namespaces are not allowed, processes and clocks only
+	$(ROBUST) ROBUST_SECONDS=$(ROBUST_CI) ROBUST_LESS=1 $(BIN)/robust -test.run '^TestRobust$$' -test.timeout 0
+
 .PHONY: fuzz
 fuzz: ## each fuzz target in turn, FUZZTIME (30s) each
 	tools/fuzz $(FUZZTIME)
@@ -124,6 +141,7 @@ ci: ## all that must pass before a change lands, each stage within its budget
 	@$(STAGE) build+lint $(BUDGET_BUILD_LINT) $(MAKE) --no-print-directory build lint generate-check
 	@$(STAGE) test $(BUDGET_TEST) $(MAKE) --no-print-directory test
 	@$(STAGE) sim $(BUDGET_SIM) $(MAKE) --no-print-directory sim-budget
+	@$(STAGE) robust $(BUDGET_ROBUST) $(MAKE) --no-print-directory robust-budget
 
 .PHONY: clean
 clean: ## remove what was built, tools and lint cache too; ./data stays
