@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/sagas"
 )
 
 // Auditor checks a history as it streams by. Feed it FLEET first: records of
@@ -18,12 +19,14 @@ type Auditor struct {
 	last     events.Message // stream and sequence of the message before
 
 	leases       map[events.Lease]*lease
-	lastFleet    uint64              // sequence of the last message of FLEET
-	firstRenewal uint64              // sequence of the first renewal there; pruned ones stood below it
-	handoffs     map[string]*handoff // by seat
-	owed         *owed               // what FLEET's next message must be
-	unread       uint64              // sequence of the last message of FLEET that could not be read
-	mailboxes    map[string]place    // where each was registered first
+	lastFleet    uint64                      // sequence of the last message of FLEET
+	firstRenewal uint64                      // sequence of the first renewal there; pruned ones stood below it
+	handoffs     map[string]*handoff         // by seat
+	owed         *owed                       // what FLEET's next message must be
+	company      company                     // the newest revision
+	retirements  map[string]sagas.Retirement // by seat
+	unread       uint64                      // sequence of the last message of FLEET that could not be read
+	mailboxes    map[string]place            // where each was registered first
 	cursors      map[mailbox]events.CursorSnapshot
 	covers       map[events.Stream]bool // streams that the history has, empty ones too
 }
@@ -47,7 +50,7 @@ type mailbox struct {
 func New(s events.Subjects) *Auditor {
 	return &Auditor{
 		subjects: s, tally: NewTally(s), leases: map[events.Lease]*lease{}, handoffs: map[string]*handoff{},
-		mailboxes: map[string]place{}, cursors: map[mailbox]events.CursorSnapshot{},
+		retirements: map[string]sagas.Retirement{}, mailboxes: map[string]place{}, cursors: map[mailbox]events.CursorSnapshot{},
 		covers: map[events.Stream]bool{},
 		report: Report{Violations: []Finding{}, Notes: []Finding{}},
 	}
@@ -121,6 +124,10 @@ func (a *Auditor) judge(rec events.Recorded) {
 	case events.SeatPaused, events.SeatResumed: // an operator's, at any time and on no tenure (H3)
 	case events.HandoffEvent:
 		a.handedOver(rec, e)
+	case events.CompanyApplied:
+		a.company = companyOf(rec.Seq, e)
+	case events.RetirementEvent:
+		a.retired(rec, e)
 	case events.MailboxRegistered:
 		if _, known := a.mailboxes[e.Handle]; !known {
 			a.mailboxes[e.Handle] = a.at

@@ -69,5 +69,9 @@ func (a *Auditor) cursor(rec events.Recorded, e events.CursorEvent) {
 	if _, created := e.(events.CursorCreated); created && now.Epoch == 0 {
 		return // registered by whoever saw it first, on no tenure
 	}
-	a.rests(RuleCursor, claimOf{handle, now.Epoch, now.Owner, rec.Meta})
+	meta := rec.Meta
+	if _, retired := e.(events.CursorRetired); retired {
+		meta.Source = now.Owner // whoever finishes a deletion does so on the mark's tenure (R8)
+	}
+	a.rests(RuleCursor, claimOf{handle, now.Epoch, now.Owner, meta})
 }

@@ -27,6 +27,7 @@ const (
 	RuleClaim      Rule = "claim"      // a tenure was taken without the right to it (L3, L6)
 	RuleReserved   Rule = "reserved"   // what a handoff had reserved was taken or given up by another (design §5)
 	RuleHandoff    Rule = "handoff"    // a handoff took a step that it may not, or half a step (design §5)
+	RuleRetirement Rule = "retirement" // a mailbox was retired without the right to it, or by half a step (R1, R5, R8)
 	RuleEnded      Rule = "ended"      // something names a tenure that had ended, or never was (L8)
 	RuleFence      Rule = "fence"      // a tenure was fenced twice
 	RuleCursor     Rule = "cursor"     // a cursor went back, is lost, or rests on no tenure (D4)

@@ -166,7 +166,7 @@ func (c *Cursors) moveToMarks(ctx context.Context, s sagas.Retirement) error {
 			continue
 		}
 		m := c.shell.meta()
-		m.Epoch = s.Epoch
+		m.Epoch, m.FleetSeq = s.Epoch, s.Claimed
 		w, err := c.shell.write(m, decided[0], &events.Check{Subject: c.shell.subjects.Cursor(s.Handle, box), Last: now.Last})
 		if err != nil {
 			return err

@@ -128,7 +128,7 @@ func (r *retirement) perform(ctx context.Context, effect sagas.RetirementEffect)
 		}
 		return r.step(ctx, func(_ sagas.Retirement, box aggregates.Mailbox) sagas.RetirementCommand {
 			mark := sagas.MarkRetirement{
-				By: r.m.deps.Self, Company: r.roster.Position, Owner: owner, Epoch: epoch, Marks: marks, Now: r.now, Mailbox: box,
+				By: r.m.deps.Self, Company: r.roster.Position, Owner: owner, Epoch: epoch, Claimed: r.tenure.Claimed, Marks: marks, Now: r.now, Mailbox: box,
 			}
 			if effect == sagas.EffectMark {
 				return mark

@@ -84,7 +84,7 @@ func (c *comeback) run() {
 			c.work()
 			return
 		}
-		time.Sleep(time.Second)
+		c.w.pass(time.Second)
 	}
 	c.w.t.Fatal("the seat that is back could not be had within ten minutes")
 }
@@ -165,7 +165,7 @@ func returnAt(t *testing.T, at int, during func(*node, *comeback)) (more bool, w
 	}
 	w.apply()
 	n, c := w.node("a", usual), w.comeback()
-	time.Sleep(time.Minute) // so that the log clocks tell lapses
+	w.pass(time.Minute) // so that the log clocks tell lapses
 	crossed := 0
 	n.cross = func(point string) {
 		if crossed == at {

@@ -87,6 +87,9 @@ func (w *world) register(handles ...string) {
 	}
 }
 
+// pass lets the time of the bubble pass.
+func (w *world) pass(d time.Duration) { <-time.After(d) }
+
 // send stores mail for one subject of a seat and returns its event id.
 func (w *world) send(handle string, box events.Mailbox) string {
 	w.t.Helper()
@@ -267,7 +270,7 @@ func (n *node) tick() {
 func (n *node) ticks(times int, every time.Duration) {
 	n.w.t.Helper()
 	for range times {
-		time.Sleep(every)
+		n.w.pass(every)
 		n.tick()
 	}
 }

@@ -58,7 +58,9 @@ type RetirementBody struct {
 	// mailbox ended. Nothing above a mark is ever deleted.
 	Epoch uint64      `json:"epoch,omitempty"`
 	Owner Incarnation `json:"owner,omitempty"`
-	Marks *Marks      `json:"marks,omitempty"`
+	// Claimed is the position of that tenure's claim.
+	Claimed uint64 `json:"claimed,omitempty"`
+	Marks   *Marks `json:"marks,omitempty"`
 	// Now: an operator waived what is left of the grace.
 	Now bool `json:"now,omitempty"`
 	Kept

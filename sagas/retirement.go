@@ -70,6 +70,7 @@ type MarkRetirement struct {
 	Company uint64
 	Owner   events.Incarnation
 	Epoch   uint64
+	Claimed uint64 // position of that tenure's claim
 	Marks   events.Marks
 	Now     bool // an operator waives what is left of the grace
 	Mailbox aggregates.Mailbox

@@ -128,7 +128,7 @@ func decideMark(s Retirement, cmd MarkRetirement) ([]events.Event, error) {
 
 func (s Retirement) mark(cmd MarkRetirement, event func(events.RetirementBody) events.Event) []events.Event {
 	b := s.by(cmd.By, cmd.Company)
-	b.Step, b.Refused, b.Owner, b.Epoch, b.Marks = events.RetireMarked, "", cmd.Owner, cmd.Epoch, &cmd.Marks
+	b.Step, b.Refused, b.Owner, b.Epoch, b.Claimed, b.Marks = events.RetireMarked, "", cmd.Owner, cmd.Epoch, cmd.Claimed, &cmd.Marks
 	b.Now = b.Now || cmd.Now
 	return []events.Event{event(b), events.MailboxRetiring{Handle: b.Handle, AgentID: cmd.Mailbox.AgentID, Saga: b.ID()}}
 }
