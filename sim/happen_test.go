@@ -55,11 +55,11 @@ func (w *world) befall(p *process, s sim.Step) {
 		p.kill()
 		w.after(s.For, func() { w.revive(s.Node) })
 	case sim.Leave:
-		w.acts.Go(func() { p.gate.wait(); p.Node.Stop() })
+		w.acts.Go(func() { p.gate.wait(); p.Stop() })
 		w.after(s.For, func() { w.revive(s.Node) })
 	case sim.Stop:
 		if !p.stopped {
-			p.stop(s.How == "uncounted")
+			p.halt(s.How == "uncounted")
 			w.after(s.For, func() { p.wake() })
 		}
 	case sim.Cut:
@@ -170,8 +170,8 @@ func (p *process) kill() {
 	p.free()
 }
 
-// stop makes a process stand still; its clocks show nothing of it until it wakes.
-func (p *process) stop(uncounted bool) {
+// halt makes a process stand still; its clocks show nothing of it until it wakes.
+func (p *process) halt(uncounted bool) {
 	p.stopped, p.uncounted = true, uncounted
 	p.gate.set(true)
 	p.Clock.Pause()

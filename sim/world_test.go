@@ -292,7 +292,7 @@ func (w *world) lately() string {
 func (w *world) verdict() []string {
 	var leaving sync.WaitGroup
 	for _, p := range w.all {
-		leaving.Go(p.Node.Stop)
+		leaving.Go(p.Stop)
 	}
 	leaving.Wait()
 	w.found()
