@@ -30,6 +30,9 @@ type Claim struct {
 	Node      *events.NodeFacts
 	DeadLocal string // data directory whose lock this boot took, else ""
 	Saga      string // handoff whose reservation the claim uses, else ""
+	// Seen, unless nil, is the lease as the caller's reader of the log has it: a
+	// hint, which the append checks. Of a lease that is free it spares the read.
+	Seen *aggregates.Lease
 }
 
 // Unseen says how long the log clock has stood past a position, and false when
@@ -50,33 +53,54 @@ func (s *Shell) Lease(ctx context.Context, l events.Lease) (aggregates.Lease, er
 // *aggregates.HeldError when another may still hold it, events.ErrUnknown when
 // the claim may stand or not (the next sweep finds it in this incarnation's
 // name and gives it back), events.ErrUnavailable.
-func (s *Shell) Claim(ctx context.Context, l events.Lease, c Claim, unseen Unseen) (Tenure, error) {
-	var t Tenure
-	err := tries(l, func() error {
+func (s *Shell) Claim(ctx context.Context, l events.Lease, c Claim, unseen Unseen) (t Tenure, err error) {
+	if c.Seen != nil && c.Seen.Status == aggregates.LeaseFree {
+		// Nobody renews a free lease, so its newest event is one that readers of
+		// edges see: mostly the hint is right. Nothing is refused on the strength
+		// of it.
+		if claimed, err := s.decideClaim(l, c, *c.Seen, unseen); err == nil {
+			t, err := s.appendClaim(ctx, l, c, claimed, c.Seen.Last)
+			if !errors.Is(err, events.ErrConflict) {
+				return t, err
+			}
+		}
+	}
+	err = tries(l, func() error {
 		now, err := s.Lease(ctx, l)
 		if err != nil {
 			return err
 		}
-		cmd := aggregates.ClaimLease{
-			Lease: l, Owner: s.self, Preferred: c.Preferred, TTL: c.TTL, Protocol: c.Protocol,
-			Local: c.Local, Node: c.Node, DeadLocal: c.DeadLocal, Saga: c.Saga,
-		}
-		cmd.Unseen, cmd.Known = unseen(now.Last)
-		decided, err := aggregates.DecideLease(now, cmd)
+		claimed, err := s.decideClaim(l, c, now, unseen)
 		if err != nil {
 			return err
 		}
-		claimed := decided[0].(events.LeaseClaimed)
-		m := s.meta()
-		m.Epoch = claimed.Epoch
-		seq, err := s.appendLease(ctx, l, m, claimed, now.Last)
-		t = Tenure{l, s.self, claimed.Epoch, seq, seq, c.Local}
+		t, err = s.appendClaim(ctx, l, c, claimed, now.Last)
 		return err
 	})
+	return t, err
+}
+
+func (s *Shell) decideClaim(l events.Lease, c Claim, now aggregates.Lease, unseen Unseen) (events.LeaseClaimed, error) {
+	cmd := aggregates.ClaimLease{
+		Lease: l, Owner: s.self, Preferred: c.Preferred, TTL: c.TTL, Protocol: c.Protocol,
+		Local: c.Local, Node: c.Node, DeadLocal: c.DeadLocal, Saga: c.Saga,
+	}
+	cmd.Unseen, cmd.Known = unseen(now.Last)
+	decided, err := aggregates.DecideLease(now, cmd)
+	if err != nil {
+		return events.LeaseClaimed{}, err
+	}
+	return decided[0].(events.LeaseClaimed), nil
+}
+
+func (s *Shell) appendClaim(ctx context.Context, l events.Lease, c Claim, claimed events.LeaseClaimed, last uint64) (Tenure, error) {
+	m := s.meta()
+	m.Epoch = claimed.Epoch
+	seq, err := s.appendLease(ctx, l, m, claimed, last)
 	if err != nil {
 		return Tenure{}, err
 	}
-	return t, nil
+	return Tenure{l, s.self, claimed.Epoch, seq, seq, c.Local}, nil
 }
 
 // appendLease is the only place where a single lease event is appended: with

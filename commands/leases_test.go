@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seat-tenure/tenure/aggregates"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/seat/seattest"
@@ -53,6 +54,71 @@ func TestClaim(t *testing.T) {
 		})
 	}
 }
+
+// TestClaimOnAHint proves that what a claimant has seen of a lease decides
+// nothing: the append checks it, and where the log has moved on since, or the hint
+// would refuse, the claim is decided on what the leader has (Schedule 3's rule).
+func TestClaimOnAHint(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(a *process)
+		hint   func(now aggregates.Lease) aggregates.Lease
+		want   string
+		epoch  uint64
+		reads  int
+	}{
+		"never claimed":  {func(*process) {}, same, "", 1, 0},
+		"released":       {func(a *process) { a.giveBack("dev") }, same, "", 2, 0},
+		"claimed since":  {func(a *process) { a.claim("dev") }, never, "held", 1, 1},
+		"released since": {func(a *process) { a.giveBack("dev"); a.giveBack("dev") }, never, "", 3, 1},
+		"not free":       {func(a *process) { a.claim("dev"); a.lapse() }, same, "", 2, 1},
+		"reserved for another, in the hint alone": {func(a *process) { a.giveBack("dev") }, func(now aggregates.Lease) aggregates.Lease {
+			now.Successor, now.ReservedFor = "c:00000000", time.Hour
+			return now
+		}, "", 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := seattest.New(t, ttl)
+				a, b := boot(t, f, "a"), boot(t, f, "b")
+				c.before(a)
+				hint := c.hint(a.standing("dev"))
+				reads, claim := 0, b.ask()
+				claim.Seen = &hint
+				shell := commands.New(readsCounted{seattest.NewLog(b.conn), &reads}, f.Subjects, b.Self())
+				got, err := shell.Claim(t.Context(), events.SeatLease("dev"), claim, b.clock.UnseenFor)
+				if kind(err) != c.want || err == nil && got.Epoch != c.epoch {
+					t.Fatalf("b's claim: got epoch %d, %v, want epoch %d, %q", got.Epoch, err, c.epoch, c.want)
+				}
+				if reads != c.reads {
+					t.Errorf("the claim read the lease %d times, want %d", reads, c.reads)
+				}
+			})
+		})
+	}
+}
+
+// readsCounted counts what is asked of the log's leader.
+type readsCounted struct {
+	commands.Log
+	reads *int
+}
+
+func (c readsCounted) Last(ctx context.Context, st events.Stream, subject string) (events.Message, error) {
+	*c.reads++
+	return c.Log.Last(ctx, st, subject)
+}
+
+// giveBack claims a seat and releases it.
+func (p *process) giveBack(handle string) {
+	p.t.Helper()
+	if err := p.Release(p.t.Context(), p.claim(handle), events.ReasonDrain); err != nil {
+		p.t.Fatalf("release %s: %v", handle, err)
+	}
+}
+
+func same(now aggregates.Lease) aggregates.Lease { return now }
+
+func never(aggregates.Lease) aggregates.Lease { return aggregates.Lease{} }
 
 // TestClaimUnseenIsNotLapsed proves that a claimant that has sampled nothing
 // takes nothing, however old the lease is: unknown is not lapsed (L6).

@@ -31,10 +31,11 @@ var errNotWon = errors.New("not won")
 // acquire claims the seat and establishes it: cursors taken over, stages up in
 // order (H1). Whatever fails after the claim ends in a fenced release. Errors
 // of the claim itself are the caller's to judge; saga names the handoff that
-// reserved the seat for this node, or nothing: *aggregates.HeldError says
+// reserved the seat for this node, or nothing; seen is the lease as the log was
+// last seen to have it, where that is known to be free: *aggregates.HeldError says
 // whose seat it is, events.ErrUnknown that the claim may stand, which a later
 // pass finds in this incarnation's name and gives back (L4); errNotWon.
-func (h *Host) acquire(ctx context.Context, handle, saga string) error {
+func (h *Host) acquire(ctx context.Context, handle, saga string, seen *aggregates.Lease) error {
 	lock := h.locks.of(handle)
 	if !lock.TryLock() {
 		return errNotWon // it is being released; a pass waits for no seat
@@ -48,7 +49,7 @@ func (h *Host) acquire(ctx context.Context, handle, saga string) error {
 	claiming, cancel := context.WithTimeout(finish, claimTimeout)
 	defer cancel()
 	claim := h.claim()
-	claim.Saga = saga
+	claim.Saga, claim.Seen = saga, seen
 	t, err := h.deps.Leases.Claim(claiming, events.SeatLease(handle), claim, h.deps.LogClock.UnseenFor)
 	h.observeStep(StepClaim, outcomeOf(err), began)
 	if err != nil {

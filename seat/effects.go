@@ -31,7 +31,7 @@ func (r *runner) perform(ctx context.Context, s sagas.Handoff, effect sagas.Effe
 	case sagas.Release:
 		err = h.handOver(ctx, s, e)
 	case sagas.Claim:
-		if err = h.acquire(ctx, handle, e.Saga); errors.Is(err, errNotWon) {
+		if err = h.acquire(ctx, handle, e.Saga, r.freed(handle, false)); errors.Is(err, errNotWon) {
 			return stepAgain
 		}
 	case sagas.Complete:

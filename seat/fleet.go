@@ -56,6 +56,8 @@ type Owner struct {
 	Incarnation events.Incarnation
 	Preferred   string // of the newest claim, also after a release
 	Held        bool
+	// Never: no tenure of the seat is in the log, as far as the view has read it.
+	Never bool
 }
 
 // Presence is a node's presence lease by its newest event.

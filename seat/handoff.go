@@ -50,8 +50,9 @@ type runner struct {
 	// ended has, of each node id, the incarnation that ended last: it took leave,
 	// or its presence was taken over. It asks and answers nothing any more.
 	ended  map[string]events.Incarnation
-	live   bool   // the log was read up to the head that the start saw
-	read   uint64 // position of the newest event given to Edge
+	free   map[string]aggregates.Lease // see freed
+	live   bool                        // the log was read up to the head that the start saw
+	read   uint64                      // position of the newest event given to Edge
 	closed bool
 }
 
@@ -75,6 +76,7 @@ func (h *Host) Edge(r events.Recorded) {
 	if !h.runner.reads(r.Seq) {
 		return
 	}
+	h.runner.follow(r)
 	handle, follows := "", false
 	switch e := r.Event.(type) {
 	case events.HandoffEvent:

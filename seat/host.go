@@ -120,7 +120,7 @@ func New(cfg Config, deps Deps) *Host {
 		cfg: cfg, deps: deps, log: deps.Log.With(keyNode, cfg.NodeID),
 		wake: make(chan struct{}, 1), freed: make(chan struct{}, 1), held: map[string]*holding{}, over: map[Older]bool{}, refused: map[refusal]time.Time{},
 	}
-	h.runner = &runner{h: h, folds: map[string]*fold{}, ended: map[string]events.Incarnation{}, wake: make(chan struct{}, 1)}
+	h.runner = &runner{h: h, folds: map[string]*fold{}, ended: map[string]events.Incarnation{}, free: map[string]aggregates.Lease{}, wake: make(chan struct{}, 1)}
 	return h
 }
 

@@ -53,7 +53,7 @@ func (s *Sighting) Look(ctx context.Context) (Sight, error) {
 				sight.Seats = append(sight.Seats, placed(seat))
 			}
 			sight.Older = s.appendOlder(sight.Older, events.SeatLease(seat.Handle), seat.Holder)
-			o := Owner{Preferred: seat.Preferred}
+			o := Owner{Preferred: seat.Preferred, Never: seat.Epoch == 0}
 			if seat.Holder != nil {
 				o.Incarnation, o.Held = seat.Holder.Owner, true
 			}

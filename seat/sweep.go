@@ -88,7 +88,7 @@ func (h *Host) sweep(ctx context.Context) Pass {
 	pass.Released = h.giveBackExcess(ctx, sight, view, plan)
 	h.sweeping.Waits(gateTimeout)
 	if h.gatePass(ctx, sight.Older) == nil {
-		pass.Claimed, pass.NextLapse = h.claimPlanned(ctx, plan)
+		pass.Claimed, pass.NextLapse = h.claimPlanned(ctx, plan, sight.Owners)
 	}
 	for _, p := range sight.Presences { // a peer that dies frees its seats then
 		if p.Owner != h.deps.Self && h.live(p) {
@@ -195,7 +195,7 @@ func (h *Host) targets(s Sight, view placement.View) func(handle string) events.
 
 // claimPlanned tries the plan's candidates until the pass's limit (P2), and
 // says when the next one that was refused can lapse.
-func (h *Host) claimPlanned(ctx context.Context, plan placement.Plan) (claimed int, next time.Duration) {
+func (h *Host) claimPlanned(ctx context.Context, plan placement.Plan, owners map[string]Owner) (claimed int, next time.Duration) {
 	start, claims := time.Now(), plan.Claims()
 	for h.cfg.Limits.mayClaim(claimed, time.Since(start), h.cfg.SweepInterval) {
 		handle, ok := claims.Next()
@@ -203,7 +203,7 @@ func (h *Host) claimPlanned(ctx context.Context, plan placement.Plan) (claimed i
 			break
 		}
 		h.sweeping.Waits(acquireTimeout)
-		err := h.acquire(ctx, handle, "")
+		err := h.acquire(ctx, handle, "", h.runner.freed(handle, owners[handle].Never))
 		var other *aggregates.HeldError
 		var reserved *aggregates.ReservedError
 		switch {
