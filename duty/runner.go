@@ -144,7 +144,7 @@ func (r *Runner) tick(ctx context.Context, d Duty) {
 	ticking, cancel := context.WithTimeoutCause(t.ctx, tickTimeout, errors.New("a tick took too long"))
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	if err := d.Tick(ticking); err != nil && ctx.Err() == nil {
+	if err := d.Tick(ticking); err != nil && ctx.Err() == nil { //nolint:contextcheck // the term outlives the wish to stop, by one tick
 		r.log.Warn(logTickFailed, keyDuty, d.Name, keyErr, err)
 	}
 }
