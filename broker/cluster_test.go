@@ -53,6 +53,30 @@ func TestCase5VariedCheckShowsDoubleWins(t *testing.T) {
 	}
 }
 
+// A stream's state is believed of one server by itself, and of a leader that hears
+// from a majority or has just been elected; not of one without a leader, nor of a
+// leader that was cut off and does not know it yet (case 8, schedule 16).
+func TestCase8WhoTellsOfAStream(t *testing.T) {
+	for _, c := range []struct {
+		answer string
+		fine   bool
+	}{
+		{`{}`, true},
+		{`{"cluster":{"leader":"n1"}}`, true},
+		{`{"cluster":{"leader":"n1","replicas":[{"active":100000000},{"active":90000000000}]}}`, true},
+		{`{"cluster":{"leader":"n1","replicas":[{"active":0},{"active":0}]}}`, true},
+		{`{"cluster":{"leader":"n1","replicas":[{"active":5000000000},{"active":5000000000}]}}`, false},
+		{`{"cluster":{"replicas":[{"active":100000000},{"active":100000000}]}}`, false},
+	} {
+		switch why, err := broker.Doubt(c.answer); {
+		case err != nil:
+			t.Error(err)
+		case (why == "") != c.fine:
+			t.Errorf("%s: doubt %q", c.answer, why)
+		}
+	}
+}
+
 // Field case 8: a node left on the minority's side of a cut is told nothing that
 // it could take for "free", claims nothing and is admitted to nothing; after the
 // cut everything works on.
@@ -82,6 +106,8 @@ func TestCase8MinorityIsUnavailable(t *testing.T) {
 	} {
 		if err := read(); err != nil && !errors.Is(err, events.ErrUnavailable) {
 			t.Errorf("%s on the minority: %v", what, err)
+		} else if err == nil && what == "Info" {
+			t.Error("the state of the stream, from a server that has been alone for 4 s")
 		}
 	}
 	results := log.AppendEach(ctx, events.StreamFleet, []events.Write{write(subjects.Renewal(ada), "", subjects.FamilyCheck(ada, claimed))})

@@ -83,22 +83,50 @@ type streamInfo struct {
 		Subjects map[string]uint64 `json:"subjects"`
 	} `json:"state"`
 	Total int `json:"total"`
-	// Cluster is who answered of a clustered server; nil of one by itself.
+	// Cluster is what a clustered server says of who keeps the stream.
 	Cluster *struct {
-		Leader string `json:"leader"`
+		Leader   string `json:"leader"`
+		Replicas []struct {
+			Active time.Duration `json:"active"` // since the leader last heard of it
+		} `json:"replicas"`
 	} `json:"cluster"`
 }
 
-// info asks for the stream's state. While a replicated stream has no leader, any
-// of its servers answers with what it has, which may be less than was read long
-// ago: that is no answer, least of all to whether the stream was swapped.
+// deposedAfter is for how long a leader that hears from no majority can still be
+// the only one: another is elected after 4 s at the earliest.
+const deposedAfter = 3 * time.Second
+
+// doubt says why the answer is none, or nothing. While a replicated stream has no
+// leader, any of its servers answers with what it has; and one that was cut off
+// believes for 10 s that it leads. Either may have less than was read long ago, and
+// would pass for a stream that was swapped for an older one.
+func (i streamInfo) doubt() string {
+	if i.Cluster == nil {
+		return ""
+	}
+	if i.Cluster.Leader == "" {
+		return "it has no leader just now"
+	}
+	heard := 1
+	for _, r := range i.Cluster.Replicas {
+		if r.Active < deposedAfter {
+			heard++
+		}
+	}
+	if 2*heard <= 1+len(i.Cluster.Replicas) {
+		return "its leader hears from no majority"
+	}
+	return ""
+}
+
+// info asks for the stream's state.
 func (s *jsStream) info(ctx context.Context, req any) (streamInfo, error) {
 	var i streamInfo
 	if err := s.js.ask(ctx, "STREAM.INFO."+s.name(), req, &i); err != nil {
 		return i, err
 	}
-	if i.Cluster != nil && i.Cluster.Leader == "" {
-		return i, fmt.Errorf("%w: stream %s has no leader just now", events.ErrUnavailable, s.name())
+	if why := i.doubt(); why != "" {
+		return i, fmt.Errorf("%w: stream %s: %s", events.ErrUnavailable, s.name(), why)
 	}
 	return i, nil
 }
