@@ -73,6 +73,7 @@ var crash = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|unexpected fault
 
 // readLogs looks for ends that no fault explains.
 func (w *world) readLogs() {
+	ends := map[string]int{}
 	for _, n := range w.nodes {
 		for _, m := range crash.FindAllString(n.logText(), -1) {
 			if strings.HasPrefix(m, "unexpected fault address") || strings.HasPrefix(m, "fatal error: fault") {
@@ -81,9 +82,12 @@ func (w *world) readLogs() {
 			}
 			w.fail("%s: %s", n.id, m)
 		}
-		for _, how := range slices.Sorted(maps.Keys(n.exits)) {
-			w.note("%s ended %d times: %s", n.id, n.exits[how], how)
+		for how, times := range n.exits {
+			ends[how] += times
 		}
+	}
+	for _, how := range slices.Sorted(maps.Keys(ends)) {
+		w.note("%d processes ended with %s", ends[how], how)
 	}
 }
 

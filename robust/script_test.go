@@ -158,7 +158,7 @@ type writer struct {
 // writeScript draws a script of that length. Of the brokers at most one at a
 // time is hit, so that the log stands; of the clients, all but one may be.
 func writeScript(seed uint64, length time.Duration, network, wall bool) []fault {
-	w := &writer{random: rand.New(rand.NewPCG(seed, 5)), nextFleet: min(fleetEvery, length/2)}
+	w := &writer{random: rand.New(rand.NewPCG(seed, 5)), nextFleet: min(fleetEvery, length-length/8)}
 	for _, r := range kindRows {
 		if (network || !r.network) && (wall || !r.wall) {
 			w.rows = append(w.rows, r)
