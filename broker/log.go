@@ -73,11 +73,15 @@ func (l *Log) settle(ctx context.Context, st events.Stream, ws []events.Write, s
 	if err != nil {
 		return events.Receipt{}, err
 	}
+	// One attempt is bounded by itself, and mostly it is the only one.
+	seq, err := send(ctx)
+	if err == nil {
+		return events.Receipt{Seq: seq, FirstHand: true}, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
 	s, unknown := l.store.Stream(st), false
 	for pause := settlePauseMin; ; pause = min(2*pause, settlePauseMax) {
-		seq, err := send(ctx)
 		switch {
 		case err == nil:
 			return events.Receipt{Seq: seq, FirstHand: !unknown}, nil
@@ -110,6 +114,7 @@ func (l *Log) settle(ctx context.Context, st events.Stream, ws []events.Write, s
 		if !wait(ctx, pause) {
 			return events.Receipt{}, unsettled(err, unknown)
 		}
+		seq, err = send(ctx)
 	}
 }
 
