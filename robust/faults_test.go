@@ -113,7 +113,7 @@ func (w *world) inflict(ctx context.Context, f fault) error {
 			return err
 		}
 		return w.restart(n, "--company", doc)
-	case partition, cutOut, cutIn, cutBroker, cutLink, cutLinkWay:
+	case partition, cutOut, cutIn, cutBroker, cutLink, cutMinority, cutLinkWay:
 		ways := w.ways(f)
 		if err := w.cut(ways, true); err != nil {
 			return err
@@ -155,6 +155,10 @@ func (w *world) ways(f fault) (ways []way) {
 		switch f.kind {
 		case partition:
 			ways = append(ways, way{f.node, i}, way{i, f.node})
+		case cutMinority:
+			if i < brokers {
+				ways = append(ways, way{f.node, i}, way{i, f.node})
+			}
 		case cutOut:
 			ways = append(ways, way{f.node, i})
 		case cutIn:

@@ -13,20 +13,21 @@ import (
 type kind string
 
 const (
-	killNode    kind = "kill"                   // SIGKILL, later started again
-	killLeader  kind = "kill leader of FLEET"   // the broker that leads it, wherever that is
-	stopNode    kind = "stop"                   // SIGSTOP, SIGCONT within the TTL
-	stopLong    kind = "stop past the TTL"      // and after it
-	stopHidden  kind = "pause no clock shows"   // past the TTL, and its clocks do not show it
-	restartNode kind = "restart"                // SIGTERM, started again at once
-	killAll     kind = "kill all"               // every node at once
-	restartAll  kind = "restart all"            // SIGTERM to every node at once
-	outage      kind = "stop two brokers"       // no quorum for a while
-	partition   kind = "partition"              // a node from all others, both ways
-	cutOut      kind = "cut one way, outgoing"  // what the node sends is lost
-	cutIn       kind = "cut one way, incoming"  // what is sent to it is lost
-	cutBroker   kind = "cut from one broker"    // a client from one of the three
-	cutLink     kind = "cut broker from broker" // both still see the third
+	killNode    kind = "kill"                         // SIGKILL, later started again
+	killLeader  kind = "kill leader of FLEET"         // the broker that leads it, wherever that is
+	stopNode    kind = "stop"                         // SIGSTOP, SIGCONT within the TTL
+	stopLong    kind = "stop past the TTL"            // and after it
+	stopHidden  kind = "pause no clock shows"         // past the TTL, and its clocks do not show it
+	restartNode kind = "restart"                      // SIGTERM, started again at once
+	killAll     kind = "kill all"                     // every node at once
+	restartAll  kind = "restart all"                  // SIGTERM to every node at once
+	outage      kind = "stop two brokers"             // no quorum for a while
+	partition   kind = "partition"                    // a node from all others, both ways
+	cutOut      kind = "cut one way, outgoing"        // what the node sends is lost
+	cutIn       kind = "cut one way, incoming"        // what is sent to it is lost
+	cutBroker   kind = "cut from one broker"          // a client from one of the three
+	cutLink     kind = "cut broker from broker"       // both still see the third
+	cutMinority kind = "cut broker from both brokers" // its clients still reach it (case 8)
 	cutLinkWay  kind = "cut broker from broker, one way"
 	wallStep    kind = "wall clock steps"                   // ±1 h, and back
 	wallLeader  kind = "wall clock of FLEET's leader steps" // case 35
@@ -83,6 +84,7 @@ var kindRows = []kindRow{
 	{cutIn, 4, atClient | atBroker, time.Second, past, true, false},
 	{cutBroker, 3, atClient, 2 * time.Second, past, true, false},
 	{cutLink, 3, atBroker, 2 * time.Second, 12 * time.Second, true, false},
+	{cutMinority, 4, atBroker, 2 * time.Second, past, true, false},
 	{cutLinkWay, 2, atBroker, 2 * time.Second, 12 * time.Second, true, false},
 	{wallStep, 4, atClient | atBroker, 2 * time.Second, 20 * time.Second, false, true},
 	{wallLeader, 3, atBroker, 2 * time.Second, 20 * time.Second, false, true},
