@@ -30,6 +30,7 @@ type agent struct {
 	mu   sync.Mutex
 	do   func(ctx context.Context, req turn.Request, calls turn.Calls) (turn.Reply, error) // guarded by mu
 	runs []turn.Request                                                                    // guarded by mu
+	gone error                                                                             // there is no agent; guarded by mu
 }
 
 func (a *agent) Run(ctx context.Context, req turn.Request, calls turn.Calls) (turn.Reply, error) {
@@ -44,7 +45,16 @@ func (a *agent) Run(ctx context.Context, req turn.Request, calls turn.Calls) (tu
 }
 
 func (a *agent) Agent(handle string) (turn.Agent, error) {
-	return turn.Agent{ID: "agent-" + handle, Runner: a}, nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return turn.Agent{ID: "agent-" + handle, Runner: a}, a.gone
+}
+
+// leave takes the agent from its seat, nil puts it back.
+func (a *agent) leave(gone error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gone = gone
 }
 
 func (a *agent) set(do func(ctx context.Context, req turn.Request, calls turn.Calls) (turn.Reply, error)) {

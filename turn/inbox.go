@@ -174,6 +174,8 @@ func (b *inbox) process(ctx context.Context, found batch) (pause time.Duration, 
 		}
 	case deferred:
 		b.hold()
+	case agentless:
+		b.gate.take(sagas.HoldAdmission)
 	case postponed:
 		return readAgain, b.sameMail(ctx) // what could not be recorded may come from another stream
 	case ended:

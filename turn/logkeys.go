@@ -2,6 +2,7 @@ package turn
 
 // Names of log events; those of the source text are exact (O1).
 const (
+	logNoAgent             = "turn_without_an_agent"
 	logTurnStarted         = "turn_started"
 	logTurnCompleted       = "turn_completed"
 	logReplyDropped        = "turn_reply_not_kept"

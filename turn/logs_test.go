@@ -18,7 +18,7 @@ import (
 func TestLogNames(t *testing.T) {
 	log := &seattest.Records{}
 	for _, scene := range []func(*testing.T) *seattest.Records{
-		sceneOutcomes, sceneParked, sceneFenced, sceneLedger, sceneSwapped, sceneGone,
+		sceneOutcomes, sceneParked, sceneFenced, sceneLedger, sceneSwapped, sceneGone, sceneNoAgent,
 	} {
 		synctest.Test(t, func(t *testing.T) { log.Merge(scene(t)) })
 	}
@@ -120,5 +120,15 @@ func sceneGone(t *testing.T) *seattest.Records {
 	if c := cursor(t, f); len(c.Open) > 0 {
 		t.Errorf("mail that is gone is still open: %+v", c)
 	}
+	return d.log
+}
+
+func sceneNoAgent(t *testing.T) *seattest.Records {
+	f := fleetOf(t)
+	a := &agent{}
+	a.leave(errors.New("no such role"))
+	d := sit(t, f, a)
+	send(t, f, "e1")
+	f.Advance(time.Second)
 	return d.log
 }

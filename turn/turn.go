@@ -67,16 +67,16 @@ func (c fencedCalls) Call(ctx context.Context, id, tool string, args json.RawMes
 
 // run does the turn that the attempt record admitted and decides by its own
 // record what becomes of the triggers (B1).
-func (w *Worker) run(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, todo []trigger, attempt int) verdictOf {
+func (w *Worker) run(ctx context.Context, m *commands.Mailboxes, box events.Mailbox, agent Agent, todo []trigger, attempt int) verdictOf {
 	log := w.log(m, todo)
-	req := Request{Seat: m.Tenure.Lease.ID, Epoch: m.Tenure.Epoch, WorkKey: WorkKey(idsOf(todo)), Attempt: attempt}
+	req := Request{Seat: m.Tenure.Lease.ID, AgentID: agent.ID, Epoch: m.Tenure.Epoch, WorkKey: WorkKey(idsOf(todo)), Attempt: attempt}
 	for _, t := range todo {
 		req.Events = append(req.Events, Event{ID: t.mail.ID, Type: t.mail.Type, Time: t.mail.Time, Data: t.mail.Data, Conversation: t.mail.Conversation})
 	}
 	start := time.Now()
 	w.started(todo[0].mail, attempt)
 	log.Info(logTurnStarted, "attempt", attempt, "type", todo[0].mail.Type)
-	reply, reached, err := w.work(ctx, req)
+	reply, reached, err := w.work(ctx, agent.Runner, req)
 	v := verdictOf{}
 	if errors.Is(err, ErrChildrenAlive) {
 		v.alive = err
@@ -128,12 +128,7 @@ func (w *Worker) run(ctx context.Context, m *commands.Mailboxes, box events.Mail
 }
 
 // work runs the agent. reached says whether a call reached outside, or may have.
-func (w *Worker) work(ctx context.Context, req Request) (reply Reply, reached bool, err error) {
-	agent, err := w.Agents.Agent(req.Seat)
-	if err != nil {
-		return Reply{}, false, err
-	}
-	req.AgentID = agent.ID
+func (w *Worker) work(ctx context.Context, runner Runner, req Request) (reply Reply, reached bool, err error) {
 	tools, err := NewTools(req, uuid.NewString(), w.Sender, w.Status)
 	if err != nil {
 		return Reply{}, false, err
@@ -157,7 +152,7 @@ func (w *Worker) work(ctx context.Context, req Request) (reply Reply, reached bo
 	if err := fence(); err != nil { // the top of the round
 		return Reply{}, false, err
 	}
-	reply, err = agent.Runner.Run(ctx, req, fencedCalls{fence, tools})
+	reply, err = runner.Run(ctx, req, fencedCalls{fence, tools})
 	return reply, false, err
 }
 

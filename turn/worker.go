@@ -86,6 +86,7 @@ const (
 	nakked                // to come again after a backoff, behind newer mail
 	held                  // kept behind a run without an attempt; read on
 	deferred              // nothing settled; stop reading until a renewal succeeds
+	agentless             // nothing settled; stop reading until the next renewal, there may be an agent then
 	postponed             // nothing settled, the broker did not answer; try again soon
 	ended                 // a successor has the cursor, or the inbox was told to end
 )
@@ -124,6 +125,11 @@ func (w *Worker) handle(ctx context.Context, m *commands.Mailboxes, box events.M
 			return w.hold(ctx, m, box, run, b)
 		}
 	}
+	agent, err := w.Agents.Agent(m.Tenure.Lease.ID)
+	if err != nil { // the seat has just left the company, or the node cannot read its revision: no attempt is spent on that
+		w.log(m, todo).Warn(logNoAgent, keyErr, err)
+		return verdictOf{then: agentless}
+	}
 	epoch, err := w.Admission.MayStart(m.Tenure.Lease.ID)
 	if err != nil || epoch != m.Tenure.Epoch {
 		return verdictOf{then: deferred}
@@ -143,7 +149,7 @@ func (w *Worker) handle(ctx context.Context, m *commands.Mailboxes, box events.M
 	if again {
 		w.log(m, todo).Warn(logRerun, "attempt", most+1)
 	}
-	return w.run(ctx, m, box, todo, most+1)
+	return w.run(ctx, m, box, agent, todo, most+1)
 }
 
 // without settles those of the triggers whose work is done already (K1, K2) and
