@@ -18,10 +18,13 @@ type evidence struct {
 	seen     map[uint64]int64 // when the watcher saw a position of FLEET
 	nodes    map[string]nodeEvidence
 	troubles []trouble
-	end      int64
-	toMono   func(time.Time) int64 // by the machine's own wall clock
-	from     int64                 // when the first node was started
-	shown    int64                 // from when on times are shown
+	// unwritten are the works of which a node logged that their completion could
+	// not be written (K3).
+	unwritten map[string]bool
+	end       int64
+	toMono    func(time.Time) int64 // by the machine's own wall clock
+	from      int64                 // when the first node was started
+	shown     int64                 // from when on times are shown
 }
 
 // nodeEvidence is what was done to a node's process.
@@ -102,12 +105,13 @@ func (e *evidence) at(mono int64) string {
 
 // mailCount says what became of the mail.
 type mailCount struct {
-	acked, relayed, once, again, failed int
+	acked, relayed, once, again, failed, unwritten int
 }
 
 // judgeMail: whatever was acknowledged has its effect; once, or once more where
 // the run before was broken off by a fault, and then the completion says so (K1,
-// W1, case 15). What agents sent counts as acknowledged.
+// W1, case 15). A ledger that cannot be written fails open, and its node says so
+// (K3): then there is one effect and no completion. What agents sent counts as acknowledged.
 func judgeMail(e *evidence) (violations []string, n mailCount) {
 	effects := map[string][]record{}
 	owed := map[string]string{} // seat and id: who promised it
@@ -154,6 +158,9 @@ func (e *evidence) judgeOne(id, who string, effects []record, n *mailCount) stri
 		return ""
 	case len(effects) == 0:
 		return fmt.Sprintf("%s, %s, is recorded as %s and had no effect", id, who, done.Outcome)
+	case !recorded && e.unwritten[id] && len(effects) == 1:
+		n.unwritten++ // K3: the ledger fails open, and it was reported
+		return ""
 	case !recorded:
 		return fmt.Sprintf("%s, %s, had its effect and has no completion", id, who)
 	case len(effects) == 1:
@@ -261,19 +268,23 @@ func TestJudgeMail(t *testing.T) {
 		parked      map[string]string
 		troubles    []trouble
 		want        int
+		unwritten   bool
 	}{
-		"once":              {[]record{effect(1, 1)}, done(1, events.OutcomeDone), nil, nil, 0},
-		"lost":              {nil, nil, nil, nil, 1},
-		"parked":            {nil, nil, map[string]string{id: "budget"}, nil, 1},
-		"recorded only":     {nil, done(1, events.OutcomeDone), nil, nil, 1},
-		"failed":            {nil, done(1, events.OutcomeFailed), nil, nil, 0},
-		"never recorded":    {[]record{effect(1, 1)}, nil, nil, nil, 1},
-		"twice, explained":  {[]record{effect(1, 1), effect(2, 2)}, done(2, events.OutcomeDone), nil, hit, 0},
-		"twice, no attempt": {[]record{effect(1, 1), effect(1, 2)}, done(1, events.OutcomeDone), nil, hit, 1},
-		"twice, no fault":   {[]record{effect(1, 1), effect(2, 2)}, done(2, events.OutcomeDone), nil, nil, 1},
+		"once":              {[]record{effect(1, 1)}, done(1, events.OutcomeDone), nil, nil, 0, false},
+		"lost":              {nil, nil, nil, nil, 1, false},
+		"parked":            {nil, nil, map[string]string{id: "budget"}, nil, 1, false},
+		"recorded only":     {nil, done(1, events.OutcomeDone), nil, nil, 1, false},
+		"failed":            {nil, done(1, events.OutcomeFailed), nil, nil, 0, false},
+		"never recorded":    {[]record{effect(1, 1)}, nil, nil, nil, 1, false},
+		"twice, explained":  {[]record{effect(1, 1), effect(2, 2)}, done(2, events.OutcomeDone), nil, hit, 0, false},
+		"twice, no attempt": {[]record{effect(1, 1), effect(1, 2)}, done(1, events.OutcomeDone), nil, hit, 1, false},
+		"twice, no fault":   {[]record{effect(1, 1), effect(2, 2)}, done(2, events.OutcomeDone), nil, nil, 1, false},
+		"reported":          {[]record{effect(1, 1)}, nil, nil, nil, 0, true},
+		"reported, lost":    {nil, nil, nil, nil, 1, true},
+		"reported, twice":   {[]record{effect(1, 1), effect(2, 2)}, nil, nil, hit, 1, true},
 	} {
 		e := &evidence{records: c.records, troubles: c.troubles, mails: []*mail{{id: "m", seat: "s", acked: 1}},
-			log: &history{completions: c.completions, parked: c.parked}}
+			log: &history{completions: c.completions, parked: c.parked}, unwritten: map[string]bool{id: c.unwritten}}
 		if got, _ := judgeMail(e); len(got) != c.want {
 			t.Errorf("%s: %d violations, want %d: %v", name, len(got), c.want, got)
 		}

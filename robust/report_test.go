@@ -71,10 +71,20 @@ func (w *world) down() {
 // under it.
 var crash = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|unexpected fault address .*)$`)
 
-// readLogs looks for ends that no fault explains.
-func (w *world) readLogs() {
+// unwritten is the line in which a node says that a completion was not written.
+var unwritten = regexp.MustCompile(`msg=completion_unwritten seat=(\S+) .*?events="?\[([^\]]*)\]`)
+
+// readLogs looks for ends that no fault explains, and returns the works whose
+// completions could not be written.
+func (w *world) readLogs() map[string]bool {
+	told := map[string]bool{}
 	ends := map[string]int{}
 	for _, n := range w.nodes {
+		for _, m := range unwritten.FindAllStringSubmatch(n.logText(), -1) {
+			for _, id := range strings.Fields(m[2]) {
+				told[workID(m[1], id)] = true
+			}
+		}
 		for _, m := range crash.FindAllString(n.logText(), -1) {
 			if strings.HasPrefix(m, "unexpected fault address") || strings.HasPrefix(m, "fatal error: fault") {
 				w.note("%s: %s (a mapped file on a full disk)", n.id, m)
@@ -89,6 +99,7 @@ func (w *world) readLogs() {
 	for _, how := range slices.Sorted(maps.Keys(ends)) {
 		w.note("%d processes ended with %s", ends[how], how)
 	}
+	return told
 }
 
 // judge holds the evidence against the rules and prints what there is.
@@ -120,7 +131,8 @@ func (w *world) judge(e *evidence, done *tally) {
 	epochs, excused := judgeEpochs(e)
 	verdict("no call under an older epoch after a newer one", fmt.Sprintf("%d turns, %d calls, %d excused by a pause no clock shows", turns, calls, excused), epochs)
 	lost, n := judgeMail(e)
-	verdict("acknowledged mail has its effect", fmt.Sprintf("%d acknowledged, %d sent by agents, %d once, %d again after a fault, %d recorded as failed", n.acked, n.relayed, n.once, n.again, n.failed), lost)
+	verdict("acknowledged mail has its effect", fmt.Sprintf("%d acknowledged, %d sent by agents, %d once, %d again after a fault, %d recorded as failed, %d with a completion that could not be written and was reported",
+		n.acked, n.relayed, n.once, n.again, n.failed, n.unwritten), lost)
 	reads := judgeReads(e)
 	verdict("answers are the log at their position", fmt.Sprintf("%d answers about every seat", len(e.reads)), reads)
 	leases, operations := judgeLeases(e)

@@ -172,8 +172,8 @@ func (w *world) live(ctx context.Context, t *testing.T, seed uint64, script []fa
 	stopWatch()
 	seeing.Wait()
 	w.stopAll()
-	w.readLogs()
-	e := &evidence{mails: l.mails, reads: l.reads, seen: v.seen, nodes: map[string]nodeEvidence{}, troubles: w.troubles,
+	told := w.readLogs()
+	e := &evidence{unwritten: told, mails: l.mails, reads: l.reads, seen: v.seen, nodes: map[string]nodeEvidence{}, troubles: w.troubles,
 		end: monotonic(), from: mono, shown: began, toMono: func(at time.Time) int64 { return mono + int64(at.Sub(wall)) }}
 	for _, n := range w.nodes {
 		e.nodes[n.id] = nodeEvidence{n.stopped, n.hidden}
