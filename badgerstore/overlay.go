@@ -35,6 +35,30 @@ func (s stored) Scan(prefix, after string, limit int) ([]projections.KeyRow, err
 type overlay struct {
 	under readable
 	rows  map[string][]byte
+	// values are what rows were put as, where that is known: a fold that comes
+	// back to a row of its batch decodes nothing.
+	values map[string]any
+}
+
+func newOverlay(under readable) overlay {
+	return overlay{under: under, rows: map[string][]byte{}, values: map[string]any{}}
+}
+
+// Remember implements projections.Remembering, for a row that was just put.
+func (o *overlay) Remember(key string, row any) { o.values[key] = row }
+
+// Recall implements projections.Remembering.
+func (o *overlay) Recall(key string) (any, bool) {
+	if row, ok := o.values[key]; ok {
+		return row, true
+	}
+	if _, ok := o.rows[key]; ok {
+		return nil, false // put as bytes, or deleted
+	}
+	if under, ok := o.under.(*overlay); ok {
+		return under.Recall(key)
+	}
+	return nil, false
 }
 
 func (o *overlay) Get(key string) ([]byte, bool, error) {
@@ -49,11 +73,13 @@ func (o *overlay) Put(key string, row []byte) error {
 		return fmt.Errorf("row %q belongs to no stream", key)
 	}
 	o.rows[key] = append(make([]byte, 0, len(row)), row...)
+	delete(o.values, key)
 	return nil
 }
 
 func (o *overlay) Delete(key string) error {
 	o.rows[key] = nil
+	delete(o.values, key)
 	return nil
 }
 

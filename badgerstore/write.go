@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/dgraph-io/badger/v4"
@@ -27,6 +28,7 @@ type batch struct {
 	txn       *badger.Txn // what is committed, and where rows go to be
 	tally     tally
 	rows      overlay    // since the last commit
+	event     overlay    // of the event that is being applied; its maps are used again
 	bytes     int        // what they take in the transaction
 	pending   Checkpoint // of what is in rows
 	dirty     bool
@@ -34,7 +36,7 @@ type batch struct {
 }
 
 func newBatch(l *life, whole *sync.RWMutex, cp Checkpoint) (*batch, error) {
-	b := &batch{db: l.db, whole: whole, pending: cp, committed: cp}
+	b := &batch{db: l.db, whole: whole, pending: cp, committed: cp, event: newOverlay(nil)}
 	if err := b.begin(); err != nil {
 		b.discard()
 		return nil, err
@@ -46,7 +48,7 @@ func newBatch(l *life, whole *sync.RWMutex, cp Checkpoint) (*batch, error) {
 // commit that failed must not be counted.
 func (b *batch) begin() error {
 	b.txn, b.bytes, b.dirty, b.tally = b.db.NewTransaction(true), 0, false, tally{}
-	b.rows = overlay{under: stored{b.txn}, rows: map[string][]byte{}}
+	b.rows = newOverlay(stored{b.txn})
 	row, _, found, err := getRow(b.txn, keyTally)
 	if err != nil || !found {
 		return err
@@ -62,8 +64,11 @@ func (b *batch) discard() { b.txn.Discard() }
 
 // add runs fn and takes its rows, all of them or none.
 func (b *batch) add(cp Checkpoint, fn func(projections.Rows) error) error {
-	o := overlay{under: &b.rows, rows: map[string][]byte{}}
-	if err := fn(&o); err != nil {
+	o := &b.event
+	clear(o.rows)
+	clear(o.values)
+	o.under = &b.rows
+	if err := fn(o); err != nil {
 		return err
 	}
 	if len(o.rows) == 0 && cp == b.pending {
@@ -90,8 +95,10 @@ func (b *batch) add(cp Checkpoint, fn func(projections.Rows) error) error {
 			b.bytes -= rowCost(key, old)
 		}
 		b.rows.rows[key] = row
+		delete(b.rows.values, key)
 		b.bytes += rowCost(key, row)
 	}
+	maps.Copy(b.rows.values, o.values)
 	b.pending, b.dirty = cp, true
 	return nil
 }

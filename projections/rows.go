@@ -24,6 +24,14 @@ type Rows interface {
 	Scan(prefix, after string, limit int) ([]KeyRow, error)
 }
 
+// Remembering is what rows may do besides: keep the values that rows were put as,
+// for as long as nothing else wrote the rows, so that a fold which comes back to a
+// row need not decode it again. What is recalled is never changed in place.
+type Remembering interface {
+	Remember(key string, row any)
+	Recall(key string) (row any, ok bool)
+}
+
 // KeyRow is one row under its key.
 type KeyRow struct {
 	Key string
@@ -86,6 +94,14 @@ func descending(n uint64) string { return ascending(math.MaxUint64 - n) }
 
 // get reads the row under key into a T; the zero T where there is none.
 func get[T any](rows Rows, key string) (row T, found bool, err error) {
+	memory, _ := rows.(Remembering)
+	if memory != nil {
+		if value, ok := memory.Recall(key); ok {
+			if row, ok := value.(T); ok {
+				return row, true, nil
+			}
+		}
+	}
 	data, found, err := rows.Get(key)
 	if err != nil || !found {
 		return row, false, err
@@ -110,7 +126,13 @@ func put(rows Rows, key string, row any) error {
 	if err := enc.Encode(row); err != nil {
 		return fmt.Errorf("row %s: %w", key, err)
 	}
-	return rows.Put(key, bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	if err := rows.Put(key, bytes.TrimSuffix(b.Bytes(), []byte("\n"))); err != nil {
+		return err
+	}
+	if memory, ok := rows.(Remembering); ok {
+		memory.Remember(key, row)
+	}
+	return nil
 }
 
 // walk calls fn for each row under prefix after the key after, until it says stop.
