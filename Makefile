@@ -24,6 +24,9 @@ CASES_TIMEOUT ?= 60m
 FUZZTIME      ?= 30s
 BENCH         ?= .
 BENCHTIME     ?= 1s
+BENCH_OUT     ?= docs/bench
+NODES         ?= 100
+SEATS         ?= 10000
 
 # Seconds each stage of `make ci` may take, from cold caches on two cores.
 BUDGET_BUILD_LINT := 240
@@ -106,8 +109,25 @@ fuzz: ## each fuzz target in turn, FUZZTIME (30s) each
 	tools/fuzz $(FUZZTIME)
 
 .PHONY: bench
-bench: ## benchmarks; BENCH=pattern and BENCHTIME=1s choose
+bench: ## Tenure's figures, into docs/bench/tenure.json; ONLY=renew,nodes chooses, SHORT=1 tries whether it runs
+	go run ./bench -out $(BENCH_OUT)/tenure.json $(if $(ONLY),-only $(ONLY)) $(if $(SHORT),-short)
+
+# A module of its own: etcd belongs into no build of the product.
+.PHONY: bench-peers
+bench-peers: ## a claim beside a raw publish, a key-value lease and etcd, in one run, into docs/bench/peers.json
+	cd bench/peers && go run . -out $(abspath $(BENCH_OUT))/peers.json $(if $(SHORT),-short)
+
+.PHONY: bench-docs
+bench-docs: ## brings docs/bench/*.json into docs/benchmarks.md and the charts
+	go run ./bench/chart
+
+.PHONY: microbench
+microbench: ## every Go benchmark; BENCH=pattern and BENCHTIME=1s choose
 	go test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
+
+.PHONY: scale
+scale: ## a whole fleet in one process against three brokers: NODES=100 SEATS=10000
+	TENURE_SCALE=$(NODES)x$(SEATS) TENURE_SCALE_OUT=$(abspath $(BENCH_OUT))/scale.json go test -count=1 -v -timeout 120m -run '^TestScale$$' ./cmd/node
 
 .PHONY: golden
 golden: ## rewrite the golden files, then show what changed: commit only what you can explain
