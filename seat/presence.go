@@ -94,13 +94,14 @@ func (h *Host) reportRevision(ctx context.Context) {
 // presence there is nothing to tell: the claim of one says it.
 func (h *Host) reportPresence(ctx context.Context) error {
 	h.mu.Lock()
-	p := h.presence
-	h.mu.Unlock()
-	if p == nil {
+	if h.presence == nil {
+		h.mu.Unlock()
 		return nil
 	}
+	p := *h.presence // a heartbeat may move it on meanwhile
+	h.mu.Unlock()
 	said := h.facts()
-	t, err := h.deps.Leases.Report(ctx, *p, said)
+	t, err := h.deps.Leases.Report(ctx, p, said)
 	if err != nil {
 		return err
 	}
