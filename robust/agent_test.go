@@ -99,7 +99,7 @@ func runAgent(sink string) int {
 		return 1
 	}
 	a.note(record{Kind: recEnd})
-	fmt.Printf(`{"type":"done","reply":{"epoch":%d}}`+"\n", a.turn.Epoch)
+	fmt.Fprintf(os.Stdout, `{"type":"done","reply":{"epoch":%d}}`+"\n", a.turn.Epoch)
 	return 0
 }
 

@@ -135,8 +135,9 @@ func (w *world) inflict(ctx context.Context, f fault) error {
 		return w.fillDisk(ctx, n, f)
 	case killAll, restartAll, outage:
 		return w.hitAll(ctx, f)
+	default:
+		return w.order(ctx, f)
 	}
-	return w.order(ctx, f)
 }
 
 func (w *world) kill(ctx context.Context, n *node, f fault) error {
@@ -202,6 +203,7 @@ func (w *world) bendClocks(ctx context.Context, n *node, f fault) error {
 		}
 		w.say("  %s leads FLEET", leader.id)
 		n = leader
+	default: // the wall clock of the node that was drawn
 	}
 	if err := n.stepWall(f.sign * 3600); err != nil {
 		return err

@@ -45,16 +45,8 @@ func TestRobust(t *testing.T) {
 	if err != nil {
 		seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
-	dir := os.Getenv(envKeep)
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "robust-"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir, err := evidenceDir()
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
@@ -65,6 +57,19 @@ func TestRobust(t *testing.T) {
 		return
 	}
 	t.Logf("kept: %s", dir)
+}
+
+// evidenceDir makes the directory for the evidence, which must outlive the test
+// when that fails.
+func evidenceDir() (string, error) {
+	dir := os.Getenv(envKeep)
+	if dir == "" {
+		return os.MkdirTemp("", "robust-")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return filepath.Abs(dir)
 }
 
 // enter runs the test again where it may make networks and disks, and says "";
