@@ -96,7 +96,8 @@ func sceneOlder(t *testing.T, f *seattest.Fleet, log *seattest.Records) {
 	f.Seats("dev")
 	a := f.Start(seattest.Config{ID: "a", Protocol: older, Log: log})
 	holds(f, []*seattest.Node{a}, 1)
-	f.Start(seattest.Config{ID: "b", Log: log})
+	b := f.Start(seattest.Config{ID: "b", Log: log})
 	f.Seats("dev", "ops")
 	f.Advance(10 * time.Second)
+	b.Stop() // else it is chance whether the other hands its seats to it at the end
 }
