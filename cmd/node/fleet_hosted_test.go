@@ -167,13 +167,19 @@ func echoes(n int, label string) []byte {
 // seatName is the handle of seat i of echoes.
 func seatName(i int) string { return fmt.Sprintf("s%03d", i) }
 
-// history reads the streams that count from the beginning, through the node's
-// own connection, in the order of each stream.
+// history is historyOf, through the node's own connection.
 func (h *hosted) history(tb testing.TB, streams ...events.Stream) []events.Recorded {
+	tb.Helper()
+	return historyOf(tb, h.store, streams...)
+}
+
+// historyOf reads the streams that count from the beginning, in the order of each
+// stream.
+func historyOf(tb testing.TB, store broker.Store, streams ...events.Stream) []events.Recorded {
 	tb.Helper()
 	var all []events.Recorded
 	for _, st := range streams {
-		stream := h.store.Stream(st)
+		stream := store.Stream(st)
 		info, err := stream.Info(tb.Context())
 		if err != nil {
 			tb.Fatal(err)
@@ -183,7 +189,7 @@ func (h *hosted) history(tb testing.TB, streams ...events.Stream) []events.Recor
 		}
 		err = stream.Follow(tb.Context(), info.First, nil, func(msgs []events.Message, caughtUp bool) error {
 			for _, msg := range msgs {
-				r, err := events.Decode(h.store.Subjects(), msg)
+				r, err := events.Decode(store.Subjects(), msg)
 				if err != nil {
 					return err
 				}

@@ -11,8 +11,15 @@ import (
 // olderBuild builds the program as it was one lease protocol ago.
 func olderBuild(t *testing.T) (program string) {
 	t.Helper()
+	return buildProgram(t, "-tags", "tenure_protocol_3")
+}
+
+// buildProgram builds the program as it is released, without the race detector:
+// for tests that start so many processes that they measure little else than it.
+func buildProgram(t *testing.T, args ...string) (program string) {
+	t.Helper()
 	program = filepath.Join(t.TempDir(), "tenure")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-tags", "tenure_protocol_3", "-o", program, ".")
+	build := exec.CommandContext(t.Context(), "go", append(append([]string{"build", "-buildvcs=false"}, args...), "-o", program, ".")...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // shares what `make build` compiled
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
