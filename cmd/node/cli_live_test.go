@@ -39,7 +39,7 @@ func TestCLIAgainstARealNode(t *testing.T) {
 		t.Errorf("fleet: got %+v", fleet)
 	}
 	for verb, want := range map[string]string{
-		"fleet":            `(?s)seats +5 of 5 held\nunplaceable +-\nlease +45s\n\nNODE +STATE +SEATS +ROLES +LABELS\ndev +READY +5 `,
+		"fleet":            `(?s)seats +5 of 5 held\nunplaceable +-\nlease +45s\n\nNODE +STATE +SEATS +REVISION +ROLES +LABELS\ndev +READY +5 +1 `,
 		"node ls":          `(?m)^dev +READY +5 .* in \d+m?s +dev:[0-9a-f]{8}$`,
 		"seat ls":          `(?m)^writer +HELD +dev +1 +\d+m?s ago `,
 		"seat show writer": `(?s)expires +in \d+m?s.*in force`,
