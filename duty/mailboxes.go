@@ -61,8 +61,9 @@ type Fleet interface {
 	Listed(ctx context.Context, after, before uint64) (map[string]bool, bool, error)
 	// Mailed returns the handles that mail is kept for, at most that many.
 	Mailed(ctx context.Context, limit int) ([]string, error)
-	// Older names a live lease of a lower protocol than this build's, "" for none.
-	Older(ctx context.Context) (string, error)
+	// Older names a live lease of a lower protocol than this build's, "" for none, as
+	// of a position in FLEET or later; 0 is whatever this node has read.
+	Older(ctx context.Context, upTo uint64) (string, error)
 	// AgentID is the id of the agent that works on a seat of that company (G1).
 	AgentID(company, handle string) string
 }

@@ -211,6 +211,43 @@ func TestCase20ReaperKnowsWhatItDoesNotKnow(t *testing.T) {
 	})
 }
 
+// TestOlderNodeComesUpDuringAClaim proves that the gate is judged again at the
+// claim's own position: a node of an older protocol that came up after it was looked
+// for is seen there, the seat's lease is given back, and nothing is marked (V1, R6,
+// ADR 0018).
+func TestOlderNodeComesUpDuringAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register("dev")
+		w.apply("dev")
+		w.send("dev", events.Inbox)
+		w.apply()
+		n := w.node("a", usual)
+		var asked []uint64
+		n.asked = func(upTo uint64) { asked = append(asked, upTo) }
+		n.cross = func(what string) {
+			if what == "after claim" {
+				n.older = "node:c (c:000000c1)"
+			}
+		}
+		var held *duty.HeldError
+		if _, err := n.mailboxes.Retire(t.Context(), "dev", true); !errors.As(err, &held) || held.Refused != events.RefusedProtocol {
+			t.Fatalf("retired beside an older node: %v", err)
+		}
+		lease := must(w.op.Lease(t.Context(), events.SeatLease("dev")))
+		if s, _ := w.saga("dev"); s.Marked() || s.Refused != events.RefusedProtocol || w.kept("dev") != 1 || lease.Status != aggregates.LeaseFree {
+			t.Errorf("%s, refused %q, %d mails, lease %v", s.Step, s.Refused, w.kept("dev"), lease.Status)
+		}
+		if len(asked) != 2 || asked[0] != 0 || asked[1] == 0 || asked[1] >= lease.Last {
+			t.Errorf("asked as of %v; the lease was released at %d", asked, lease.Last)
+		}
+		n.cross, n.older = func(string) {}, ""
+		if s, err := n.mailboxes.Retire(t.Context(), "dev", true); err != nil || s.Step != events.RetireCompleted {
+			t.Errorf("once it is gone: %s, %v", s.Step, err)
+		}
+	})
+}
+
 // TestRetirementIsHeld proves R6: a live lease, or a node at a lower protocol,
 // holds the retirement, and each is named; it goes on once that is over.
 func TestRetirementIsHeld(t *testing.T) {

@@ -26,12 +26,8 @@ func (m *Mailboxes) bound() time.Duration { return min(m.timings.Budget, m.cfg.T
 // end, under a tenure of the seat's lease. *HeldError when something holds it.
 // The caller has m.mu.
 func (m *Mailboxes) retire(ctx context.Context, roster Roster, s sagas.Retirement, now bool) (sagas.Retirement, error) {
-	older, err := m.deps.Fleet.Older(ctx)
-	if err != nil {
-		return s, fmt.Errorf("whether a node of an older protocol is alive: %w", err)
-	}
-	if older != "" {
-		return s, m.hold(ctx, s, events.RefusedProtocol, older)
+	if err := m.gate(ctx, s, 0); err != nil {
+		return s, err
 	}
 	began := m.deps.Now()
 	// A stop of the node does not cut it short: it is over soon in any case.
@@ -49,12 +45,30 @@ func (m *Mailboxes) retire(ctx context.Context, roster Roster, s sagas.Retiremen
 		return s, fmt.Errorf("claim seat %s to retire its mailbox: %w", s.Handle, err)
 	}
 	defer m.letGo(ctx, t)
+	// An older node that came up before the claim, and after it was looked for, is
+	// seen there; one that comes later finds the seat held (ADR 0018).
+	if err := m.gate(acting, s, t.Claimed); err != nil {
+		return s, err
+	}
 	r := &retirement{m: m, roster: roster, tenure: t, began: began, state: s, now: now, unseen: m.sight(s.Handle, s).unseen}
 	if err := r.run(acting); err != nil {
 		m.log.Warn(logRetirementEnded, keySeat, s.Handle, keyEpoch, t.Epoch, "step", r.state.Step, keyErr, err)
 		return r.state, err
 	}
 	return r.state, nil
+}
+
+// gate judges the protocol gate (V1, R6): *HeldError while a lease of a lower
+// protocol is alive, another error when that is not known.
+func (m *Mailboxes) gate(ctx context.Context, s sagas.Retirement, upTo uint64) error {
+	older, err := m.deps.Fleet.Older(ctx, upTo)
+	if err != nil {
+		return fmt.Errorf("whether a node of an older protocol is alive: %w", err)
+	}
+	if older != "" {
+		return m.hold(ctx, s, events.RefusedProtocol, older)
+	}
+	return nil
 }
 
 // hold records and tells what keeps a retirement that is due from beginning.

@@ -220,6 +220,7 @@ type node struct {
 	behind bool         // it has not applied the newest revision
 	broken error        // what reading the registry answers
 	older  string       // a lease of a lower protocol
+	asked  func(uint64) // told when that is asked for, and as of where
 	cross  func(string) // told before and after everything that reaches the log
 }
 
@@ -351,7 +352,12 @@ func (n *node) Mailed(ctx context.Context, _ int) ([]string, error) {
 }
 
 // Older implements duty.Fleet.
-func (n *node) Older(context.Context) (string, error) { return n.older, nil }
+func (n *node) Older(_ context.Context, upTo uint64) (string, error) {
+	if n.asked != nil {
+		n.asked(upTo)
+	}
+	return n.older, nil
+}
 
 // AgentID implements duty.Fleet.
 func (n *node) AgentID(_, handle string) string { return "agent-" + handle }

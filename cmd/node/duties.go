@@ -188,7 +188,12 @@ const maxOlder = 64
 
 // Older implements duty.Fleet (V1, R6): a presence or a seat's lease at a lower
 // protocol that is in force and has not lapsed.
-func (f fleetSight) Older(ctx context.Context) (string, error) {
+func (f fleetSight) Older(ctx context.Context, upTo uint64) (string, error) {
+	if upTo > 0 {
+		if err := f.n.views.AwaitPosition(ctx, events.StreamFleet, upTo); err != nil {
+			return "", err
+		}
+	}
 	var older []events.Lease
 	err := f.n.view(func(r projections.Reader) error {
 		fleet, err := r.Fleet()
