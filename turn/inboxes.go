@@ -21,9 +21,22 @@ const (
 	abandonFor = 15 * time.Second
 )
 
+// Beat is what a watchdog wants to hear from a loop (X1).
+type Beat interface {
+	Waits(limit time.Duration)
+	Cadence() time.Duration
+	Done()
+}
+
+// lookFor bounds one look for lost wake-ups; the mail's own bounds are shorter.
+const lookFor = time.Minute
+
 // Inboxes are the inboxes that this node's seats read. Attach and Detach of one
 // seat exclude each other by the host's lock on the seat.
 type Inboxes struct {
+	// Watch, set before Run, returns what is to hear that Run turns (X1).
+	Watch func(name string) Beat
+
 	worker *Worker
 	mail   Mail
 	mark   Mark
@@ -181,12 +194,24 @@ func (x *Inboxes) of(handle string) *inbox {
 // Run looks for lost wake-ups, one request for the whole node at each heartbeat,
 // until ctx ends (design §6).
 func (x *Inboxes) Run(ctx context.Context) error {
+	idle, beat := (<-chan time.Time)(nil), func(time.Duration) {}
+	if x.Watch != nil {
+		duty := x.Watch("inboxes")
+		defer duty.Done()
+		tick := time.NewTicker(duty.Cadence())
+		defer tick.Stop()
+		idle, beat = tick.C, duty.Waits
+	}
 	for {
+		beat(0)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-idle:
+			continue
 		case <-x.looked:
 		}
+		beat(lookFor)
 		waiting, err := x.mail.Waiting(ctx, events.Inbox)
 		if err != nil {
 			continue // the next beat looks again; a seat in use reads anyway

@@ -60,6 +60,7 @@ func (n *node) wire(ctx context.Context) {
 		Swapped: func(handle string, _ error) { _ = n.host.GiveBack(ctx, handle) },
 	}
 	n.inboxes = turn.NewInboxes(worker, n.mail, n.roster.mark, n.log)
+	n.inboxes.Watch = func(name string) turn.Beat { return n.watchdog.Watch(name) }
 	n.host = seat.New(cfg, seat.Deps{
 		Self: n.self, Leases: n.shell, Reporter: n.shell, Takeover: n.cursors, LogClock: n.logClock,
 		Handoffs: n.shell, Gates: n.inboxes, Progress: n.progress,
