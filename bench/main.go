@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seat-tenure/tenure/bench/brokers"
@@ -40,7 +41,7 @@ func main() {
 	only := flag.String("only", "", "suites to run, by comma: leases, renew, takeover, rebuild, move, nodes; all when empty")
 	short := flag.Bool("short", false, "small sizes and few rounds: whether it runs, not how fast")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *out, *only, *short); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -123,7 +124,7 @@ func rebuilding(ctx context.Context, short bool) ([]measure.Figure, error) {
 	if short {
 		return rebuild.Measure(ctx, f, 2, 50_000)
 	}
-	return rebuild.Measure(ctx, f, 3, 1_000_000)
+	return rebuild.Measure(ctx, f, 2, 1_000_000)
 }
 
 func moving(ctx context.Context, short bool) ([]measure.Figure, error) {

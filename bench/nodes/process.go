@@ -37,7 +37,8 @@ type node struct {
 	cmd  *exec.Cmd
 	url  string
 	errs bytes.Buffer
-	done chan error
+	done chan struct{} // closed when it has ended
+	end  error         // how; set before
 }
 
 // company is a company of that many seats that echo.
@@ -63,14 +64,17 @@ func start(ctx context.Context, program, dataDir string, flags ...string) (*node
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
-	n := &node{url: "http://" + addr, done: make(chan error, 1)}
+	n := &node{url: "http://" + addr, done: make(chan struct{})}
 	args := append([]string{"run", "--data-dir", dataDir, "--api-listen", addr, "--logging-level", "warn"}, flags...)
 	n.cmd = exec.CommandContext(ctx, program, args...)
 	n.cmd.Stderr = &n.errs
 	if err := n.cmd.Start(); err != nil {
 		return nil, err
 	}
-	go func() { n.done <- n.cmd.Wait() }()
+	go func() {
+		defer close(n.done)
+		n.end = n.cmd.Wait()
+	}()
 	return n, nil
 }
 
@@ -89,8 +93,9 @@ func (n *node) kill() {
 }
 
 func (n *node) ended() error {
-	if err := <-n.done; err != nil {
-		return fmt.Errorf("the node ended: %w\n%s", err, n.errs.String())
+	<-n.done
+	if n.end != nil {
+		return fmt.Errorf("the node ended: %w\n%s", n.end, n.errs.String())
 	}
 	return nil
 }
@@ -175,9 +180,8 @@ func (n *node) established(ctx context.Context, began time.Time, seats int) (tim
 			return time.Since(began), nil
 		}
 		select {
-		case err := <-n.done:
-			n.done <- err
-			return 0, n.ended()
+		case <-n.done:
+			return 0, fmt.Errorf("the node ended early: %w", n.ended())
 		default:
 		}
 		if pause(ctx, lookEvery) != nil {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/seat-tenure/tenure/bench/brokers"
@@ -26,7 +27,7 @@ func main() {
 	out := flag.String("out", "", "file to write the figures to, as JSON")
 	short := flag.Bool("short", false, "few rounds: whether it runs, not how fast")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *out, *short); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
