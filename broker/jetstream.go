@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
@@ -89,9 +88,6 @@ func (s *jsStream) request(ctx context.Context, m *nats.Msg, check *events.Check
 	if err != nil {
 		return 0, sendError(err)
 	}
-	if seq, ok := s.plainAck(answer.Data); ok {
-		return seq, nil
-	}
 	var ack pubAck
 	if err := json.Unmarshal(answer.Data, &ack); err != nil {
 		return 0, fmt.Errorf("%w: the acknowledgement cannot be read: %w", events.ErrUnknown, err)
@@ -103,16 +99,4 @@ func (s *jsStream) request(ctx context.Context, m *nats.Msg, check *events.Check
 		return 0, fmt.Errorf("%w: acknowledged by %q, not by stream %s", events.ErrUnknown, ack.Stream, s.name())
 	}
 	return ack.Seq, nil
-}
-
-// plainAck reads the answer that nearly every write gets, {"stream":"…","seq":…},
-// and nothing else: a full parse costs as much as a tenth of a claim.
-func (s *jsStream) plainAck(answer []byte) (uint64, bool) {
-	rest, ok := strings.CutPrefix(string(answer), `{"stream":"`+s.name()+`","seq":`)
-	if !ok {
-		return 0, false
-	}
-	digits, ok := strings.CutSuffix(rest, "}")
-	seq, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64)
-	return seq, ok && err == nil && seq > 0
 }
