@@ -14,6 +14,9 @@ type RetireMail struct {
 	Owner events.Incarnation
 	Mail  events.StreamIdentity // with the newest marker at or below Mark
 	Mark  uint64
+	// Anew says that MAIL is not the stream which the cursor belonged to, and that an
+	// operator gives up what was in that: the cursor begins at the mark of the new one.
+	Anew bool
 }
 
 func (RetireMail) cursorCommand() {}
@@ -23,6 +26,11 @@ func (RetireMail) cursorCommand() {}
 func decideRetire(body events.CursorBody, cmd RetireMail) ([]events.Event, error) {
 	if body.Epoch > cmd.Epoch || body.Epoch == cmd.Epoch && body.Owner != cmd.Owner {
 		return nil, &FencedError{body.Handle, cmd.Epoch, body.Epoch, body.Owner}
+	}
+	if cmd.Anew {
+		body.Epoch, body.Owner, body.Mail, body.Read = cmd.Epoch, cmd.Owner, cmd.Mail, cmd.Mark
+		body.Open, body.Tried = nil, nil
+		return []events.Event{events.CursorRetired{CursorBody: body}}, nil
 	}
 	above := func(seq uint64) bool { return seq > cmd.Mark }
 	done := body.Epoch == cmd.Epoch && body.Read >= cmd.Mark && (len(body.Open) == 0 || above(body.Open[0].Seq))

@@ -57,10 +57,12 @@ func (a *Auditor) parked(rec events.Recorded, e events.MailParked) {
 func (a *Auditor) cursor(rec events.Recorded, e events.CursorEvent) {
 	handle, box, now := e.Cursor()
 	key, name := mailbox{handle, box}, events.SeatLease(handle)
+	_, retired := e.(events.CursorRetired)
 	if before, seen := a.cursors[key]; seen {
 		switch {
 		case now.Epoch < before.Epoch:
 			a.violation(name, RuleCursor, "the cursor of the %s went back from epoch %d to %d", box, before.Epoch, now.Epoch)
+		case retired && now.Mail.MarkerID != before.Mail.MarkerID: // of another MAIL, or of one that was restored
 		case now.Mail.CreatedAt == before.Mail.CreatedAt && now.Read < before.Read:
 			a.violation(name, RuleCursor, "the cursor of the %s went back from mail %d to %d", box, before.Read, now.Read)
 		}
@@ -70,7 +72,7 @@ func (a *Auditor) cursor(rec events.Recorded, e events.CursorEvent) {
 		return // registered by whoever saw it first, on no tenure
 	}
 	meta := rec.Meta
-	if _, retired := e.(events.CursorRetired); retired {
+	if retired {
 		meta.Source = now.Owner // whoever finishes a deletion does so on the mark's tenure (R8)
 	}
 	a.rests(RuleCursor, claimOf{handle, now.Epoch, now.Owner, meta})

@@ -56,6 +56,9 @@ func (e *IdentityError) Error() string {
 		e.Stream, e.Reason, e.Want, e.Have)
 }
 
+// Is makes it found as events.ErrSwapped.
+func (e *IdentityError) Is(target error) bool { return target == events.ErrSwapped } //nolint:errorlint // a sentinel, which is what Is compares with
+
 // MismatchError: a stream exists with other settings. It is neither used nor
 // changed.
 type MismatchError struct {

@@ -149,12 +149,8 @@ func (c *Cursors) moveToMarks(ctx context.Context, s sagas.Retirement) error {
 			return err
 		}
 		cmd := aggregates.RetireMail{Epoch: s.Epoch, Owner: s.Owner, Mark: s.Marks.Of(box), Mail: now.Mail}
-		if now.Exists && cmd.Mark > now.Read {
-			// A stream that was swapped has other mail under these sequences (Schedule10).
-			if err := c.mail.Check(ctx, now.Mail, now.Read); err != nil {
-				return err
-			}
-			if cmd.Mail, err = c.mail.Advance(ctx, now.Mail, cmd.Mark); err != nil {
+		if now.Exists {
+			if err := c.identify(ctx, now, s.Now, &cmd); err != nil {
 				return err
 			}
 		}
@@ -177,6 +173,26 @@ func (c *Cursors) moveToMarks(ctx context.Context, s sagas.Retirement) error {
 		return nil
 	}
 	_, err := c.shell.log.AppendBatch(ctx, events.StreamCursor, ws)
+	return err
+}
+
+// identify says what MAIL is to a cursor that is moved to a mark. A stream that was
+// swapped has other mail under these sequences, and nothing is deleted by them
+// (Schedule10), unless an operator retires the mailbox himself: the seat's old mail
+// is lost with the old stream then, and its mailbox begins anew in this one.
+func (c *Cursors) identify(ctx context.Context, now aggregates.Cursor, operators bool, cmd *aggregates.RetireMail) error {
+	err := c.mail.Check(ctx, now.Mail, now.Read)
+	known := now.Mail
+	switch {
+	case err == nil && cmd.Mark <= now.Read:
+		return nil
+	case err == nil:
+	case operators && errors.Is(err, events.ErrSwapped):
+		known, cmd.Anew = events.StreamIdentity{}, true
+	default:
+		return err
+	}
+	cmd.Mail, err = c.mail.Advance(ctx, known, cmd.Mark)
 	return err
 }
 

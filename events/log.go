@@ -97,6 +97,9 @@ var (
 	ErrNotFound = errors.New("no such message")
 	// ErrUnavailable: the broker did not answer a read, or nothing was sent.
 	ErrUnavailable = errors.New("the broker did not answer")
+	// ErrSwapped: the stream was recreated, restored or swapped since a position in it
+	// was read (design §10, schedule 10).
+	ErrSwapped = errors.New("the stream is not the one that was read before")
 )
 
 // ConflictError says which message made a write's condition fail.

@@ -241,7 +241,7 @@ func (b *inbox) sameMail(ctx context.Context) bool {
 		return true
 	}
 	b.log.Error(logMailSwapped, keyErr, err,
-		"do", "nothing was skipped or purged: put the old MAIL stream back, or retire the mailbox")
+		"do", "nothing was skipped or purged: put the old MAIL stream back; if it is lost, remove the seat from the company, `tenure mailbox retire HANDLE --now`, and add the seat again")
 	b.worker.Swapped(b.m.Tenure.Lease.ID, err)
 	return false
 }

@@ -218,7 +218,10 @@ func (c *cli) mailboxRetireCommand() *cobra.Command {
 		Long: `Deletes the mailbox of a seat that the company has removed, with its mail, as a sweep
 does when the grace is over; with --now without waiting for the rest of it. It is
 refused while the company has the seat, while a node still holds it, and while a node
-of an older lease protocol is alive. The seat's memory stays. It cannot be undone.`,
+of an older lease protocol is alive. The seat's memory stays. It cannot be undone.
+
+A mailbox whose MAIL stream was swapped for another is retired in no other way than
+with --now: what the lost stream had for it is given up.`,
 		Example: "  tenure mailbox retire writer --now --reason 'never to come back'\n  tenure mailbox retire writer --now --dry-run",
 		Args:    oneHandle,
 		RunE: func(cmd *cobra.Command, args []string) error {
