@@ -53,6 +53,11 @@ func TestMailboxes(t *testing.T) {
 		{"of one state", `{ m: mailboxes(filter: {state: ABSENT}) { edges { node { handle } } } }`, `{"m":{"edges":[{"node":{"handle":"pm"}}]}}`, nil},
 		{"a page", `{ m: mailboxes(first: 1) { edges { node { handle } } pageInfo { hasNextPage } totalCount } }`, `{"m":{"edges":[{"node":{"handle":"dev"}}],"pageInfo":{"hasNextPage":true},"totalCount":null}}`, nil},
 		{"one", `{ m: mailbox(handle: "dev") { handle agentId pending } none: mailbox(handle: "qa") { handle } }`, `{"m":{"handle":"dev","agentId":"agent-dev","pending":3},"none":null}`, nil},
+		{
+			"its saga", `{ m: sagas(kind: RETIREMENT) { edges { node { id kind step handle from to reason by startedAt deadline endedAt outcome cause darkFor } } totalCount } handoffs: sagas(kind: HANDOFF) { totalCount } }`,
+			`{"m":{"edges":[{"node":{"id":"pm.retirement-1","kind":"RETIREMENT","step":"absent","handle":"pm","from":null,"to":null,"reason":null,"by":"` + string(nodeA) + `","startedAt":"` + start.Add(3*time.Second).Format(time.RFC3339) +
+				`","deadline":"` + start.Add(24*time.Hour).Format(time.RFC3339) + `","endedAt":null,"outcome":null,"cause":"held","darkFor":null}}],"totalCount":1},"handoffs":{"totalCount":0}}`, nil,
+		},
 		{"not known", `{ m: mailboxes { edges { node { handle pending oldestAge parked } } } }`,
 			`{"m":{"edges":[{"node":{"handle":"dev","pending":null,"oldestAge":null,"parked":1}},{"node":{"handle":"pm","pending":null,"oldestAge":null,"parked":0}}]}}`, events.ErrUnavailable},
 	} {

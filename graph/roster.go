@@ -89,7 +89,7 @@ func (known roster) unplaceable(seats []projections.Seat) (surely, maybe []strin
 // heldState is what a seat of a live holder is.
 func heldState(s projections.Seat) model.SeatState {
 	if s.Handoff != nil && s.State() == projections.SeatHeld {
-		switch s.Handoff.Step {
+		switch events.HandoffStep(s.Handoff.Step) {
 		case events.StepQuiesced, events.StepFlushed:
 			return model.SeatStateReleasing
 		default: // it serves yet, or serves already

@@ -32,6 +32,7 @@ type Mailbox struct {
 // Retirement is what views keep of a mailbox's retirement.
 type Retirement struct {
 	Number    uint64                   `json:"number"`
+	Began     uint64                   `json:"began"` // position of its first event
 	Step      events.RetirementStep    `json:"step"`
 	By        events.Incarnation       `json:"by"`
 	Since     time.Time                `json:"since,omitzero"`      // wall clock of who saw it missing first
@@ -87,10 +88,17 @@ func retire(rows Rows, r events.Recorded, e events.RetirementEvent) error {
 	if err != nil {
 		return err
 	}
+	began, before := r.Seq, m.Retirement
+	if before != nil && before.Number == b.Number {
+		began = before.Began
+	}
 	m.Handle = b.Handle
 	m.Retirement = &Retirement{
-		Number: b.Number, Step: b.Step, By: b.By, Since: b.Since, RetiresAt: b.RetiresAt, Grace: b.Grace,
+		Number: b.Number, Began: began, Step: b.Step, By: b.By, Since: b.Since, RetiresAt: b.RetiresAt, Grace: b.Grace,
 		Absent: b.Absent, Refused: b.Refused, Owner: b.Owner, Last: r.Seq, LastAt: stamp(r),
 	}
-	return put(rows, keyMailboxes+b.Handle, m)
+	if err := put(rows, keyMailboxes+b.Handle, m); err != nil {
+		return err
+	}
+	return followRetirement(rows, r, b, before, began)
 }

@@ -107,6 +107,7 @@ type TenureFilter struct {
 
 // SagaFilter narrows a list of sagas; its zero value lists all.
 type SagaFilter struct {
+	Kind   SagaKind // "" for all
 	Handle string
 	Open   *bool // nil for both
 }

@@ -12,7 +12,7 @@ import (
 
 // SchemaVersion numbers the form of keys and rows. Every change of either
 // raises it; a store of another version is rebuilt, not migrated.
-const SchemaVersion = 4
+const SchemaVersion = 5
 
 // Rows is the inside of one transaction of a store: it reads what it wrote.
 type Rows interface {

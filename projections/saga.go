@@ -8,26 +8,36 @@ import (
 	"github.com/seat-tenure/tenure/events"
 )
 
-// MaxHandoffs is how many ended handoffs of one seat are kept. The log has all.
-const MaxHandoffs = 50
+// MaxSagas is how many ended sagas of one seat are kept. The log has all.
+const MaxSagas = 50
 
 // SagaKind says what a saga is for.
 type SagaKind string
 
-// SagaHandoff moves one seat from one incarnation to another.
-const SagaHandoff SagaKind = "HANDOFF"
+// What sagas are for.
+const (
+	SagaHandoff    SagaKind = "HANDOFF"    // moves one seat from one incarnation to another
+	SagaRetirement SagaKind = "RETIREMENT" // deletes the mailbox of a removed seat
+)
+
+// SagaStep is a step of a saga: an events.HandoffStep or an events.RetirementStep.
+type SagaStep string
 
 // SagaOutcome says how a saga ended.
 type SagaOutcome string
 
-// How handoffs end.
+// How sagas end: handoffs by the first three, retirements by the first and the
+// last two.
 const (
 	SagaCompleted SagaOutcome = "COMPLETED"
 	SagaDeclined  SagaOutcome = "DECLINED"
 	SagaAbandoned SagaOutcome = "ABANDONED"
+	SagaReturned  SagaOutcome = "RETURNED"   // the seat came back before the deletion began
+	SagaTakenOver SagaOutcome = "TAKEN_OVER" // the node that adds the seat back finished the deletion
 )
 
-// Saga is one handoff of a seat, as far as it got.
+// Saga is one handoff of a seat, or one retirement of its mailbox, as far as it got.
+// What only one of them has is empty in the other.
 type Saga struct {
 	ID     string   `json:"id"`
 	Kind   SagaKind `json:"kind"`
@@ -35,7 +45,7 @@ type Saga struct {
 	Number uint64   `json:"number"`
 	// Step is the furthest that it reached: completed, or where it stands or
 	// stood when it ended another way.
-	Step        events.HandoffStep   `json:"step"`
+	Step        SagaStep             `json:"step"`
 	From        events.Incarnation   `json:"from"`
 	To          events.Incarnation   `json:"to"`
 	Epoch       uint64               `json:"epoch"` // of from's tenure
@@ -48,10 +58,12 @@ type Saga struct {
 	// Deadline is how long that event may be unseen behind the log before the
 	// saga may be abandoned; 0 once it has ended. No clock of an event is in it.
 	Deadline events.Millis `json:"deadline_ms,omitempty"`
+	// RetiresAt is when a retirement's grace will be over, an estimate.
+	RetiresAt time.Time `json:"retires_at,omitzero"`
 
 	// Of a saga that has ended. Its end is its newest event.
 	Outcome      SagaOutcome   `json:"outcome,omitempty"` // "": it is open
-	Cause        string        `json:"cause,omitempty"`   // of a decline or an abandonment
+	Cause        string        `json:"cause,omitempty"`   // of a decline or an abandonment; what holds an open retirement
 	EndedBy      string        `json:"ended_by,omitempty"`
 	ClaimedEpoch uint64        `json:"claimed_epoch,omitempty"` // of to's tenure, once completed
 	DarkFor      events.Millis `json:"dark_for_ms,omitempty"`   // how long nobody served the seat, once completed
@@ -72,19 +84,13 @@ func beginHandoff(rows Rows, r events.Recorded, e events.HandoffRequested) error
 			return err
 		}
 	}
-	at := descending(r.Seq)
 	s := Saga{
 		ID: e.ID(), Kind: SagaHandoff, Handle: e.Handle, Number: e.Number, From: e.From, To: e.To,
 		Epoch: e.Epoch, Reason: e.Reason, By: clip(e.By), Requested: r.Seq, RequestedAt: stamp(r),
 	}
 	s.reach(r, e)
-	if err := put(rows, keySagas+at, s); err != nil {
+	if err := openSaga(rows, s); err != nil {
 		return err
-	}
-	for _, key := range []string{keySagaOpen + at, keySagaSeat + e.Handle + "/" + at} {
-		if err := put(rows, key, struct{}{}); err != nil {
-			return err
-		}
 	}
 	after := before
 	after.HandoffAt = r.Seq
@@ -105,13 +111,7 @@ func stepHandoff(rows Rows, r events.Recorded, e events.HandoffEvent) error {
 		return err
 	}
 	s.reach(r, e)
-	if err := put(rows, keySagas+at, s); err != nil || s.Open() {
-		return err
-	}
-	if err := rows.Delete(keySagaOpen + at); err != nil {
-		return err
-	}
-	if err := dropOldest(rows, s.Handle); err != nil {
+	if err := keepSaga(rows, s); err != nil || s.Open() {
 		return err
 	}
 	after := before
@@ -125,14 +125,14 @@ func (s *Saga) reach(r events.Recorded, e events.HandoffEvent) {
 	s.Last, s.LastAt, s.Deadline = r.Seq, stamp(r), events.MillisOf(body.Patience.At(step))
 	switch e := e.(type) {
 	case events.HandoffCompleted:
-		s.Step, s.Outcome, s.EndedBy = step, SagaCompleted, string(e.To)
+		s.Step, s.Outcome, s.EndedBy = SagaStep(step), SagaCompleted, string(e.To)
 		s.ClaimedEpoch, s.DarkFor = e.ClaimedEpoch, e.DarkFor
 	case events.HandoffDeclined:
 		s.Outcome, s.Cause, s.EndedBy = SagaDeclined, string(e.Cause), string(e.To)
 	case events.HandoffAbandoned:
 		s.Outcome, s.Cause, s.EndedBy = SagaAbandoned, string(e.Cause), clip(e.Ender)
 	case events.HandoffRequested, events.HandoffWarmed, events.HandoffQuiesced, events.HandoffFlushed, events.HandoffReleased:
-		s.Step = step
+		s.Step = SagaStep(step)
 	default:
 		panic(fmt.Sprintf("projections: a handoff cannot reach %T", e))
 	}
@@ -150,25 +150,48 @@ func handedOver(rows Rows, seat Seat) error {
 		return err
 	}
 	switch {
-	case s.Step == events.StepReleased:
-		s.Step = events.StepClaimed
-	case s.Step == events.StepClaimed && seat.Holder.Established != 0:
-		s.Step = events.StepEstablished
+	case s.Step == SagaStep(events.StepReleased):
+		s.Step = SagaStep(events.StepClaimed)
+	case s.Step == SagaStep(events.StepClaimed) && seat.Holder.Established != 0:
+		s.Step = SagaStep(events.StepEstablished)
 	default:
 		return nil
 	}
 	return put(rows, key, s)
 }
 
-// dropOldest keeps a seat's handoffs bounded. One has just ended, so at most one
+// openSaga writes the rows of a saga that begins.
+func openSaga(rows Rows, s Saga) error {
+	at := descending(s.Requested)
+	for _, key := range []string{keySagaOpen + at, keySagaSeat + s.Handle + "/" + at} {
+		if err := put(rows, key, struct{}{}); err != nil {
+			return err
+		}
+	}
+	return put(rows, keySagas+at, s)
+}
+
+// keepSaga writes what has become of a saga.
+func keepSaga(rows Rows, s Saga) error {
+	at := descending(s.Requested)
+	if err := put(rows, keySagas+at, s); err != nil || s.Open() {
+		return err
+	}
+	if err := rows.Delete(keySagaOpen + at); err != nil {
+		return err
+	}
+	return dropOldest(rows, s.Handle)
+}
+
+// dropOldest keeps a seat's sagas bounded. One has just ended, so at most one
 // is too many.
 func dropOldest(rows Rows, handle string) error {
 	prefix := keySagaSeat + handle + "/"
-	page, err := rows.Scan(prefix, "", MaxHandoffs+1)
-	if err != nil || len(page) <= MaxHandoffs {
+	page, err := rows.Scan(prefix, "", MaxSagas+1)
+	if err != nil || len(page) <= MaxSagas {
 		return err
 	}
-	return dropSaga(rows, handle, strings.TrimPrefix(page[MaxHandoffs].Key, prefix))
+	return dropSaga(rows, handle, strings.TrimPrefix(page[MaxSagas].Key, prefix))
 }
 
 func dropSaga(rows Rows, handle, at string) error {

@@ -16,7 +16,7 @@ import (
 func TestHandoffStepByStep(t *testing.T) {
 	log := append([]events.Event{company(1, "dev"), claim("dev", 1, nodeA)}, handoffEvents("dev", 1, 1)...)
 	for i, want := range []struct {
-		step     events.HandoffStep
+		step     projections.SagaStep
 		deadline events.Millis
 		last     uint64
 	}{
@@ -56,7 +56,7 @@ func TestHandoffsThatEndEarly(t *testing.T) {
 	for name, c := range map[string]struct {
 		then    []events.Event
 		outcome projections.SagaOutcome
-		step    events.HandoffStep
+		step    projections.SagaStep
 		cause   string
 		by      string
 	}{
@@ -147,14 +147,14 @@ func TestHandoffsAreBounded(t *testing.T) {
 	rows := rowstest.Memory{}
 	log := []events.Event{claim("dev", 1, nodeA)}
 	const more = 3
-	for n := range uint64(projections.MaxHandoffs + more) {
+	for n := range uint64(projections.MaxSagas + more) {
 		log = append(log, events.HandoffRequested{HandoffBody: handoffOf("dev", n+1, 1)},
 			events.HandoffDeclined{HandoffBody: handoffOf("dev", n+1, 1), Step: events.StepRequested, Cause: events.DeclineBehind})
 	}
-	last := uint64(projections.MaxHandoffs + more + 1)
+	last := uint64(projections.MaxSagas + more + 1)
 	apply(t, rows, fleet(append(log, events.HandoffRequested{HandoffBody: handoffOf("dev", last, 1)})...))
 	page := must(projections.NewView(rows).Sagas(projections.SagaFilter{Handle: "dev"}, 0, 1000))
-	if len(page.Items) != projections.MaxHandoffs+1 || page.Items[0].Number != last || page.Items[projections.MaxHandoffs].Number != more+1 {
+	if len(page.Items) != projections.MaxSagas+1 || page.Items[0].Number != last || page.Items[projections.MaxSagas].Number != more+1 {
 		t.Errorf("kept %d, from %d to %d", len(page.Items), page.Items[0].Number, page.Items[len(page.Items)-1].Number)
 	}
 	count := map[string]int{}
@@ -163,7 +163,7 @@ func TestHandoffsAreBounded(t *testing.T) {
 			count[parts[1]]++
 		}
 	}
-	if got, want := fmt.Sprint(count), fmt.Sprintf("map[saga:%d saga-open:1 saga-seat:%[1]d]", projections.MaxHandoffs+1); got != want {
+	if got, want := fmt.Sprint(count), fmt.Sprintf("map[saga:%d saga-open:1 saga-seat:%[1]d]", projections.MaxSagas+1); got != want {
 		t.Errorf("rows: %s, want %s", got, want)
 	}
 }

@@ -36,7 +36,7 @@ func (v View) Sagas(f SagaFilter, before uint64, limit int) (Page[Saga], error) 
 	}
 	return collect(v.rows, prefix, "", afterPosition(before), limit, func(kr KeyRow) (Saga, bool, error) {
 		s, err := v.sagaAt(strings.TrimPrefix(kr.Key, prefix))
-		return s, f.Open == nil || *f.Open == s.Open(), err
+		return s, (f.Open == nil || *f.Open == s.Open()) && (f.Kind == "" || f.Kind == s.Kind), err
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -9,18 +10,19 @@ import (
 func (c *cli) sagaCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "saga",
-		Short: "seats on their way from one node to another",
+		Short: "seats on their way from one node to another, mailboxes on their way out",
 		Long: `A seat that changes hands does so in steps, each an event of the log: requested,
 warmed, quiesced, flushed, released, claimed, established, completed. It is dark
-from quiesced to established only.`,
+from quiesced to established only. The mailbox of a removed seat goes in steps too:
+absent for the grace, then marked, runs_ended, purged, completed.`,
 		Example: "  tenure saga ls --open",
 	}, c.sagaListCommand())
 }
 
 const sagaFields = `id kind step handle from to reason by startedAt deadline endedAt outcome cause darkFor`
 
-const sagasQuery = `query($open: Boolean, $handle: ID, $first: Int) {
-  sagas(open: $open, handle: $handle, first: $first) { ` + asOfFields + ` edges { node { ` + sagaFields + ` } } pageInfo { hasNextPage endCursor } }
+const sagasQuery = `query($kind: SagaKind, $open: Boolean, $handle: ID, $first: Int) {
+  sagas(kind: $kind, open: $open, handle: $handle, first: $first) { ` + asOfFields + ` edges { node { ` + sagaFields + ` } } pageInfo { hasNextPage endCursor } }
 }`
 
 type apiSaga struct {
@@ -51,16 +53,16 @@ func (s apiSaga) dark() string {
 	return plain(*s.DarkFor)
 }
 
-// ended is the saga's outcome with its cause.
+// ended is the saga's outcome, with its cause or what holds it.
 func (s apiSaga) ended() string {
-	switch {
-	case s.Outcome == nil:
-		return "open"
-	case s.Cause == nil:
-		return plain(*s.Outcome)
-	default:
-		return plain(*s.Outcome + " (" + *s.Cause + ")")
+	outcome := "open"
+	if s.Outcome != nil {
+		outcome = *s.Outcome
 	}
+	if s.Cause != nil {
+		outcome += " (" + *s.Cause + ")"
+	}
+	return plain(outcome)
 }
 
 type sagaList struct {
@@ -70,20 +72,27 @@ type sagaList struct {
 
 func (c *cli) sagaListCommand() *cobra.Command {
 	var open bool
-	var handle string
+	var handle, kind string
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "the newest sagas, or those that go on",
-		Long: `Lists handoffs, newest first: those that go on, and of each seat the last that
-ended. DARK is for how long nobody served the seat, by the log's own clock.`,
-		Example: "  tenure saga ls\n  tenure saga ls --open\n  tenure saga ls --seat writer -o json | jq '.sagas[].darkFor'",
+		Long: `Lists handoffs of seats and retirements of mailboxes, newest first: those that go on,
+and of each seat the last that ended. DARK is for how long nobody served the seat, by the log's own clock.`,
+		Example: "  tenure saga ls\n  tenure saga ls --open\n  tenure saga ls --kind retirement\n  tenure saga ls --seat writer -o json | jq '.sagas[].darkFor'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 || limit > seatPage {
 				return usagef("--limit: %d is not between 1 and %d", limit, seatPage)
 			}
 			variables := map[string]any{"first": limit}
+			switch kind {
+			case "":
+			case "handoff", "retirement":
+				variables["kind"] = strings.ToUpper(kind)
+			default:
+				return usagef("--kind: %q is neither handoff nor retirement", kind)
+			}
 			if open {
 				variables["open"] = true
 			}
@@ -94,6 +103,7 @@ ended. DARK is for how long nobody served the seat, by the log's own clock.`,
 		},
 	}
 	cmd.Flags().BoolVar(&open, "open", false, "only those that go on")
+	cmd.Flags().StringVar(&kind, "kind", "", "only these: handoff or retirement")
 	cmd.Flags().StringVar(&handle, "seat", "", "only those of this seat")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many at most")
 	return cmd

@@ -3137,7 +3137,7 @@ type Saga {
   id: ID!
   "What it is for."
   kind: SagaKind!
-  "The furthest step that it reached: requested, warmed, quiesced, flushed, released, claimed, established, completed."
+  "The furthest step that it reached. Of a handoff: requested, warmed, quiesced, flushed, released, claimed, established, completed. Of a retirement: absent, marked, runs_ended, purged, completed; one that is unmarked stands at absent again."
   step: String!
   "The seat."
   handle: ID!
@@ -3149,23 +3149,23 @@ type Saga {
   fromOwner: String
   "Incarnation that the seat goes to."
   toOwner: String
-  "drain, rebalance or move."
+  "drain, rebalance or move; null for a retirement."
   reason: String
-  "Who asked for it."
+  "Who asked for it; the incarnation that last judged a retirement."
   by: String
-  "When the broker stored its request."
+  "When the broker stored its first event."
   startedAt: Time!
-  "Its request's place in the log."
+  "Its first event's place in the log."
   startedPosition: Position!
-  "When it may be given up unless something comes of it, by the store's clock; null when it has ended."
+  "When a handoff may be given up unless something comes of it, by the store's clock; of a seat seen missing, about when the grace will be over; null when it has ended."
   deadline: Time
   "When the broker stored its end; null while it goes on."
   endedAt: Time
-  "COMPLETED, DECLINED or ABANDONED; null while it goes on."
+  "Of a handoff COMPLETED, DECLINED or ABANDONED; of a retirement COMPLETED, RETURNED (the seat came back first) or TAKEN_OVER (who added the seat back finished it); null while it goes on."
   outcome: String
-  "Why it was declined or abandoned."
+  "Why it was declined or abandoned; what holds a retirement whose grace is over: held or protocol."
   cause: String
-  "For how long nobody served the seat, once it has completed."
+  "For how long nobody served the seat, once a handoff has completed."
   darkFor: Duration
 }
 
@@ -3173,6 +3173,8 @@ type Saga {
 enum SagaKind {
   "To hand a seat over from one incarnation to another."
   HANDOFF
+  "To delete the mailbox of a seat that the company has removed."
+  RETIREMENT
 }
 
 "One page of sagas."

@@ -353,7 +353,7 @@ type Saga struct {
 	ID string `json:"id"`
 	// What it is for.
 	Kind SagaKind `json:"kind"`
-	// The furthest step that it reached: requested, warmed, quiesced, flushed, released, claimed, established, completed.
+	// The furthest step that it reached. Of a handoff: requested, warmed, quiesced, flushed, released, claimed, established, completed. Of a retirement: absent, marked, runs_ended, purged, completed; one that is unmarked stands at absent again.
 	Step string `json:"step"`
 	// The seat.
 	Handle string `json:"handle"`
@@ -365,23 +365,23 @@ type Saga struct {
 	FromOwner *string `json:"fromOwner,omitempty"`
 	// Incarnation that the seat goes to.
 	ToOwner *string `json:"toOwner,omitempty"`
-	// drain, rebalance or move.
+	// drain, rebalance or move; null for a retirement.
 	Reason *string `json:"reason,omitempty"`
-	// Who asked for it.
+	// Who asked for it; the incarnation that last judged a retirement.
 	By *string `json:"by,omitempty"`
-	// When the broker stored its request.
+	// When the broker stored its first event.
 	StartedAt time.Time `json:"startedAt"`
-	// Its request's place in the log.
+	// Its first event's place in the log.
 	StartedPosition Position `json:"startedPosition"`
-	// When it may be given up unless something comes of it, by the store's clock; null when it has ended.
+	// When a handoff may be given up unless something comes of it, by the store's clock; of a seat seen missing, about when the grace will be over; null when it has ended.
 	Deadline *time.Time `json:"deadline,omitempty"`
 	// When the broker stored its end; null while it goes on.
 	EndedAt *time.Time `json:"endedAt,omitempty"`
-	// COMPLETED, DECLINED or ABANDONED; null while it goes on.
+	// Of a handoff COMPLETED, DECLINED or ABANDONED; of a retirement COMPLETED, RETURNED (the seat came back first) or TAKEN_OVER (who added the seat back finished it); null while it goes on.
 	Outcome *string `json:"outcome,omitempty"`
-	// Why it was declined or abandoned.
+	// Why it was declined or abandoned; what holds a retirement whose grace is over: held or protocol.
 	Cause *string `json:"cause,omitempty"`
-	// For how long nobody served the seat, once it has completed.
+	// For how long nobody served the seat, once a handoff has completed.
 	DarkFor *time.Duration `json:"darkFor,omitempty"`
 }
 
@@ -742,15 +742,18 @@ type SagaKind string
 const (
 	// To hand a seat over from one incarnation to another.
 	SagaKindHandoff SagaKind = "HANDOFF"
+	// To delete the mailbox of a seat that the company has removed.
+	SagaKindRetirement SagaKind = "RETIREMENT"
 )
 
 var AllSagaKind = []SagaKind{
 	SagaKindHandoff,
+	SagaKindRetirement,
 }
 
 func (e SagaKind) IsValid() bool {
 	switch e {
-	case SagaKindHandoff:
+	case SagaKindHandoff, SagaKindRetirement:
 		return true
 	}
 	return false
