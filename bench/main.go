@@ -65,11 +65,14 @@ func run(ctx context.Context, out, only string, short bool) error {
 		}
 		report.Add(figures...)
 		fmt.Fprint(os.Stdout, measure.Text(figures))
+		if out == "" {
+			continue
+		}
+		if err := report.Save(out); err != nil { // a later suite may fail
+			return err
+		}
 	}
-	if out == "" {
-		return nil
-	}
-	return report.Save(out)
+	return nil
 }
 
 // onEach runs a suite on one server and on three, without fsync and with.

@@ -90,37 +90,3 @@ func (m *Mailboxes) Advance(ctx context.Context, known events.StreamIdentity, up
 	}
 	return known, fmt.Errorf("more than %d markers of MAIL since the mailbox was last read", markerWalk)
 }
-
-// Source reads a stream as decoded events, in order, from a position on.
-type Source struct {
-	store   Store
-	filters map[events.Stream][]string
-}
-
-// NewSource returns a source of the fleet's events. Of FLEET it reads the edges
-// only: renewals carry nothing that a reader of ownership keeps (design §7).
-func NewSource(store Store) *Source {
-	return &Source{store, map[events.Stream][]string{events.StreamFleet: store.Subjects().FleetEdges()}}
-}
-
-// Follow hands decoded batches to fn until ctx ends. It stops at the first
-// message that this build cannot read, with *events.UnknownError or
-// *events.DecodeError, after handing over what stands before it: never skips.
-func (s *Source) Follow(ctx context.Context, st events.Stream, from uint64, fn func(batch []events.Recorded, caughtUp bool) error) error {
-	return s.store.Stream(st).Follow(ctx, from, s.filters[st], func(msgs []events.Message, caughtUp bool) error {
-		batch := make([]events.Recorded, 0, len(msgs))
-		for _, msg := range msgs {
-			r, err := events.Decode(s.store.Subjects(), msg)
-			if err != nil {
-				if len(batch) > 0 {
-					if handed := fn(batch, false); handed != nil {
-						return handed
-					}
-				}
-				return fmt.Errorf("read %s: %w", st, err)
-			}
-			batch = append(batch, r)
-		}
-		return fn(batch, caughtUp)
-	})
-}
