@@ -194,6 +194,27 @@ func (b *Brokers) Recreate(tb testing.TB, cfg broker.Config, st events.Stream) {
 	})
 }
 
+// Reconfigure changes a stream's settings, as an operator might by mistake. Nodes
+// that are connected go on with the stream as it is then; one that opens it
+// compares.
+func (b *Brokers) Reconfigure(tb testing.TB, cfg broker.Config, st events.Stream, change func(*jetstream.StreamConfig)) {
+	tb.Helper()
+	subjects, err := events.NewSubjects(cfg.Prefix)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b.admin(tb, func(ctx context.Context, js jetstream.JetStream) error {
+		s, err := js.Stream(ctx, subjects.StreamName(st))
+		if err != nil {
+			return err
+		}
+		now := s.CachedInfo().Config
+		change(&now)
+		_, err = js.UpdateStream(ctx, now)
+		return err
+	})
+}
+
 // admin does what the product itself never does, over a connection of its own
 // to the first server that runs.
 func (b *Brokers) admin(tb testing.TB, do func(context.Context, jetstream.JetStream) error) {

@@ -33,6 +33,7 @@ echo '{"type":"done"}'
 // effect is one line of that file.
 type effect struct {
 	Seat    string `json:"seat"`
+	AgentID string `json:"agent_id"`
 	Epoch   uint64 `json:"epoch"`
 	WorkKey string `json:"work_key"`
 	Attempt int    `json:"attempt"`
@@ -45,20 +46,46 @@ type effect struct {
 // file that is returned.
 func effectCompany(t *testing.T, n int) (company, effects string) {
 	t.Helper()
-	dir := t.TempDir()
-	script, effects := filepath.Join(dir, "work.sh"), filepath.Join(dir, "effects")
+	w := newEffects(t, effectScript)
+	return w.company(n), w.path()
+}
+
+// effectDir is where companies whose work is an effect have their program and
+// what it did.
+type effectDir struct {
+	t   *testing.T
+	dir string
+}
+
+func newEffects(t *testing.T, script string) effectDir {
+	t.Helper()
+	w := effectDir{t, t.TempDir()}
+	w.write("work.sh", script)
+	w.write("effects", "")
+	return w
+}
+
+func (w effectDir) write(name, content string) (path string) {
+	w.t.Helper()
+	path = filepath.Join(w.dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// path is the file that the program writes its effects to.
+func (w effectDir) path() string { return filepath.Join(w.dir, "effects") }
+
+// company is the document of a company of n such seats.
+func (w effectDir) company(n int) (path string) {
+	w.t.Helper()
 	var doc strings.Builder
 	doc.WriteString("company: {name: Acme}\nroles:\n")
 	for i := range n {
-		fmt.Fprintf(&doc, "  - {handle: %s, title: Clerk, runner: {exec: [/bin/sh, %q, %q]}}\n", seatName(i), script, effects)
+		fmt.Fprintf(&doc, "  - {handle: %s, title: Clerk, runner: {exec: [/bin/sh, %q, %q]}}\n", seatName(i), filepath.Join(w.dir, "work.sh"), w.path())
 	}
-	company = filepath.Join(dir, "company.yaml")
-	for path, content := range map[string]string{script: effectScript, company: doc.String(), effects: ""} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return company, effects
+	return w.write(fmt.Sprintf("company-%d.yaml", n), doc.String())
 }
 
 // effectsOf reads what was done, by event id.
