@@ -70,11 +70,12 @@ func TestScale(t *testing.T) {
 
 	last := len(f.nodes) - 1
 	began = time.Now()
-	f.network.lose(true)
 	f.lost = last
+	if err := f.nodes[last].store.Close(); err != nil { // and comes back on no other broker
+		t.Fatal(err)
+	}
 	f.await("the lost node's seats run elsewhere", func(held []int) bool { return sum(held[:last]) == seats })
 	note("node-lost-all-run-elsewhere", "s", time.Since(began).Seconds())
-	f.network.lose(false)
 	if scaleOut != "" {
 		if err := f.report.Save(scaleOut); err != nil {
 			t.Error(err)
@@ -87,12 +88,10 @@ type scaleFleet struct {
 	tb      testing.TB
 	brokers *natstest.Brokers
 	nodes   []*node
-	network *swallower // of the last node
-	lost    int        // the node that is cut off, -1 for none
+	lost    int // the node that is cut off, -1 for none
 	report  measure.Report
 
 	running sync.WaitGroup
-	end     context.CancelFunc
 }
 
 func newScaleFleet(tb testing.TB, nodes, seats int) *scaleFleet {
@@ -101,14 +100,8 @@ func newScaleFleet(tb testing.TB, nodes, seats int) *scaleFleet {
 		f.report.Figures = before.Figures
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	var through string
-	f.network, through = newSwallower(tb, f.brokers.Server(0).NodeURL())
 	for i := range nodes {
-		url := f.brokers.Server(i % 3).NodeURL()
-		if i == nodes-1 {
-			url = through
-		}
-		cfg := hostedConfig(tb, fmt.Sprintf("n%03d", i), url)
+		cfg := hostedConfig(tb, fmt.Sprintf("n%03d", i), f.brokers.Server(i%3).NodeURL())
 		cfg.Stream.Replicas, cfg.Node.Roles = 3, []string{"seats", "workers", "data"}
 		cfg.Coordination.LeaseTTLSeconds, cfg.Seat = DefaultConfig().Coordination.LeaseTTLSeconds, DefaultConfig().Seat
 		var doc *companyDoc
@@ -127,15 +120,19 @@ func newScaleFleet(tb testing.TB, nodes, seats int) *scaleFleet {
 // run runs all nodes until the test ends.
 func (f *scaleFleet) run() {
 	ctx, end := context.WithCancel(context.WithoutCancel(f.tb.Context()))
-	f.end = end
-	for _, n := range f.nodes {
-		f.running.Go(func() {
-			if err := n.run(ctx); err != nil {
-				f.tb.Errorf("node %s ended: %v", n.cfg.Node.ID, err)
-			}
-		})
+	ended := make([]error, len(f.nodes))
+	for i, n := range f.nodes {
+		f.running.Go(func() { ended[i] = n.run(ctx) })
 	}
-	f.tb.Cleanup(func() { end(); f.running.Wait() })
+	f.tb.Cleanup(func() {
+		end()
+		f.running.Wait()
+		for i, err := range ended {
+			if err != nil && i != f.lost {
+				f.tb.Errorf("node %s ended: %v", f.nodes[i].cfg.Node.ID, err)
+			}
+		}
+	})
 }
 
 // await looks each half second until what the nodes hold and admit is as wanted.
