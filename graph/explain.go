@@ -76,7 +76,7 @@ func departing(reader projections.Reader, id string) error {
 
 func (r *reading) allSeats(ctx context.Context) ([]projections.Seat, error) {
 	var seats []projections.Seat
-	err := r.eachSeat(ctx, projections.SeatFilter{}, "", func(page []projections.Seat) (bool, error) {
+	err := r.eachSeat(ctx, projections.SeatFilter{}, "", projections.MaxPage, func(page []projections.Seat) (bool, error) {
 		seats = append(seats, page...)
 		return true, nil
 	})

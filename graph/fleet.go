@@ -121,7 +121,7 @@ func (f fleetResolver) Unplaceable(ctx context.Context, _ *model.Fleet) ([]strin
 		return nil, err
 	}
 	var seats []projections.Seat
-	err = r.eachSeat(ctx, projections.SeatFilter{Listed: true}, "", func(page []projections.Seat) (bool, error) {
+	err = r.eachSeat(ctx, projections.SeatFilter{Listed: true}, "", projections.MaxPage, func(page []projections.Seat) (bool, error) {
 		seats = append(seats, page...)
 		return true, nil
 	})

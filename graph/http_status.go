@@ -120,7 +120,7 @@ func (r *reading) fleetNodes(ctx context.Context) ([]fleetNode, error) {
 			return nil, err
 		}
 		out.PresenceExpiresAt = stamped(expires) // null while the log does not answer
-		err = r.eachSeat(ctx, projections.SeatFilter{Node: n.ID}, "", func(seats []projections.Seat) (bool, error) {
+		err = r.eachSeat(ctx, projections.SeatFilter{Node: n.ID}, "", projections.MaxPage, func(seats []projections.Seat) (bool, error) {
 			for _, s := range seats {
 				out.Seats = append(out.Seats, s.Handle)
 			}

@@ -103,12 +103,12 @@ func seatQueryOf(filter *model.SeatFilter) (seatQuery, error) {
 	return q, nil
 }
 
-// eachSeat hands over seats by handle, a page of rows at a time.
-func (r *reading) eachSeat(ctx context.Context, f projections.SeatFilter, after string, fn func([]projections.Seat) (more bool, err error)) error {
+// eachSeat hands over seats by handle, so many rows at a time.
+func (r *reading) eachSeat(ctx context.Context, f projections.SeatFilter, after string, rows int, fn func([]projections.Seat) (more bool, err error)) error {
 	for {
 		var page projections.Page[projections.Seat]
 		err := r.read(ctx, func(reader projections.Reader) (err error) {
-			page, err = reader.Seats(f, after, projections.MaxPage)
+			page, err = reader.Seats(f, after, rows)
 			return err
 		})
 		if err != nil {
@@ -130,8 +130,11 @@ func (r *reading) seats(ctx context.Context, q seatQuery, size int, cursor *stri
 	}
 	out := &model.SeatConnection{AsOf: r.asOf, Edges: []*model.SeatEdge{}}
 	var cursors []string
-	more := false
-	err = r.eachSeat(ctx, q.rows, after, func(rows []projections.Seat) (bool, error) {
+	more, step := false, projections.MaxPage
+	if q.state == "" {
+		step = size + 1 // every row is one of the page, and one tells whether there are more
+	}
+	err = r.eachSeat(ctx, q.rows, after, step, func(rows []projections.Seat) (bool, error) {
 		states, err := r.states(ctx, rows)
 		if err != nil {
 			return false, err
