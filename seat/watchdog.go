@@ -127,12 +127,13 @@ func (w *Watchdog) Run(ctx context.Context) error {
 	}
 }
 
-// forgive counts every duty from now.
+// forgive counts every duty from now. What it waits for keeps its bound: a process
+// that was stopped in the middle of a tick has not lost the rest of it.
 func (w *Watchdog) forgive(now clock.Instant) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for d := range w.duties {
-		d.beat, d.limit = now, 0
+		d.beat = now
 	}
 }
 

@@ -158,15 +158,17 @@ func TestWatchdogStandsDown(t *testing.T) {
 }
 
 // TestCase7PauseIsNoStall: a gap in which the watchdog did not run either, a
-// stopped process or a suspended machine, is no stall; a stall after it is (X3).
+// stopped process or a suspended machine, is no stall, and takes nothing from a wait
+// that has a bound of its own; a stall after it is one (X3).
 func TestCase7PauseIsNoStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var skipped atomic.Int64 // time that passed while nothing here ran
 		now := func() clock.Instant { return clock.FromTime().Add(time.Duration(skipped.Load())) }
 		dog, stderr, code, stop := watch(t, now)
 		defer stop()
-		duty := dog.Watch("heartbeat")
+		duty, tick := dog.Watch("heartbeat"), dog.Watch("tick")
 		time.Sleep(dogTTL / 4)
+		tick.Waits(time.Hour)
 		skipped.Store(int64(3 * dogTTL))
 		time.Sleep(dogTTL / 4)
 		duty.Beat()
@@ -174,10 +176,18 @@ func TestCase7PauseIsNoStall(t *testing.T) {
 		if code.Load() != 0 {
 			t.Fatalf("a pause ended the process: %s", stderr)
 		}
+		for range 8 {
+			time.Sleep(dogTTL / 2)
+			duty.Beat()
+		}
+		synctest.Wait()
+		if code.Load() != 0 {
+			t.Fatalf("a pause in a wait that may take an hour ended the process: %s", stderr)
+		}
 		time.Sleep(2 * dogTTL)
 		synctest.Wait()
-		if code.Load() != seat.ExitWedged {
-			t.Errorf("a stall after the pause did not end the process")
+		if code.Load() != seat.ExitWedged || !strings.Contains(stderr.String(), "heartbeat") {
+			t.Errorf("a stall after the pause did not end the process: %s", stderr)
 		}
 	})
 }
