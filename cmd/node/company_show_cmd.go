@@ -93,8 +93,8 @@ its start.`,
 		Example: "  tenure company revisions\n  tenure company revisions --limit 3 -o jsonl | jq -r .reason",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 || limit > seatPage {
-				return usagef("--limit: %d is not between 1 and %d", limit, seatPage)
+			if err := checkLimit(limit, seatPage); err != nil {
+				return err
 			}
 			return c.listRevisions(cmd, limit)
 		},
@@ -109,16 +109,7 @@ func (c *cli) listRevisions(cmd *cobra.Command, limit int) error {
 		return err
 	}
 	defer cl.close()
-	type page struct {
-		CompanyRevisions struct {
-			AsOf  asOf `json:"asOf"`
-			Edges []struct {
-				Node apiRevision `json:"node"`
-			} `json:"edges"`
-			PageInfo pageInfo `json:"pageInfo"`
-		} `json:"companyRevisions"`
-	}
-	got, err := ask[page](cmd.Context(), cl, `query($first: Int) { companyRevisions(first: $first) { `+asOfFields+
+	got, err := ask[struct{ CompanyRevisions connection[apiRevision] }](cmd.Context(), cl, `query($first: Int) { companyRevisions(first: $first) { `+asOfFields+
 		` edges { node { `+revisionFields+` } } pageInfo { hasNextPage endCursor } } }`, map[string]any{"first": limit})
 	if err != nil {
 		return err
@@ -126,29 +117,12 @@ func (c *cli) listRevisions(cmd *cobra.Command, limit int) error {
 	list := struct {
 		AsOf      asOf          `json:"asOf"`
 		Revisions []apiRevision `json:"revisions"`
-	}{AsOf: got.CompanyRevisions.AsOf, Revisions: []apiRevision{}}
-	for _, e := range got.CompanyRevisions.Edges {
-		list.Revisions = append(list.Revisions, e.Node)
-	}
-	out := c.output(cmd)
-	switch out.format {
-	case formatJSON:
-		return out.json(list)
-	case formatJSONL:
-		for _, r := range list.Revisions {
-			if err := out.json(r); err != nil {
-				return err
-			}
-		}
-	default:
-		rows := make([][]string, len(list.Revisions))
-		for i, r := range list.Revisions {
-			rows[i] = []string{fmt.Sprint(r.Revision), plain(r.Position), ago(r.AppliedAt, c.now()), fmt.Sprint(r.SeatCount), given(r.Actor), given(r.Reason)}
-		}
-		if err := out.table([]string{"REVISION", "POSITION", "APPLIED", "SEATS", "BY", "REASON"}, rows); err != nil {
-			return err
-		}
-	}
-	c.standing(cmd, list.AsOf)
-	return nil
+	}{got.CompanyRevisions.AsOf, got.CompanyRevisions.nodes()}
+	return writeAsOf(c, cmd, listing[apiRevision]{
+		whole: list, items: list.Revisions,
+		header: []string{"REVISION", "POSITION", "APPLIED", "SEATS", "BY", "REASON"},
+		row: func(r apiRevision) []string {
+			return []string{fmt.Sprint(r.Revision), plain(r.Position), ago(r.AppliedAt, c.now()), fmt.Sprint(r.SeatCount), given(r.Actor), given(r.Reason)}
+		},
+	}, list.AsOf)
 }

@@ -64,15 +64,6 @@ func (m waitingMail) waits() string {
 	return strings.ToLower(plain(m.State))
 }
 
-type waitingPage struct {
-	WaitingMail *struct {
-		Edges []struct {
-			Node waitingMail `json:"node"`
-		} `json:"edges"`
-		PageInfo pageInfo `json:"pageInfo"`
-	} `json:"waitingMail"`
-}
-
 type waitingList struct {
 	Mail []waitingMail `json:"mail"`
 	More bool          `json:"more"`
@@ -92,8 +83,8 @@ it yet), running, failed (it comes again), held by a run, or unreadable.`,
 			if err := validName(args[0]); err != nil {
 				return err
 			}
-			if limit < 1 || limit > maxWaitingPage {
-				return usagef("--limit: %d is not between 1 and %d", limit, maxWaitingPage)
+			if err := checkLimit(limit, maxWaitingPage); err != nil {
+				return err
 			}
 			cl, err := c.client(cmd)
 			if err != nil {
@@ -116,39 +107,29 @@ it yet), running, failed (it comes again), held by a run, or unreadable.`,
 
 // waiting asks for one page.
 func waiting(cmd *cobra.Command, cl *client, query string, variables map[string]any) (waitingList, error) {
-	got, err := ask[waitingPage](cmd.Context(), cl, query, variables)
+	got, err := ask[struct {
+		WaitingMail *connection[waitingMail] // nil: there is no mailbox
+	}](cmd.Context(), cl, query, variables)
 	if err != nil {
 		return waitingList{}, err
 	}
 	if got.WaitingMail == nil {
 		return waitingList{}, fmt.Errorf("seat %s has no mailbox; `tenure seat ls` shows which seats there are", variables["handle"])
 	}
-	l := waitingList{Mail: []waitingMail{}, More: got.WaitingMail.PageInfo.HasNextPage}
-	for _, e := range got.WaitingMail.Edges {
-		l.Mail = append(l.Mail, e.Node)
-	}
-	return l, nil
+	return waitingList{got.WaitingMail.nodes(), got.WaitingMail.PageInfo.HasNextPage}, nil
 }
 
 func (c *cli) writeWaiting(cmd *cobra.Command, l waitingList) error {
-	out := c.output(cmd)
-	switch out.format {
-	case formatJSON:
-		return out.json(l)
-	case formatJSONL:
-		for _, m := range l.Mail {
-			if err := out.json(m); err != nil {
-				return err
+	return listing[waitingMail]{
+		whole: l, items: l.Mail,
+		header: []string{"MAIL", "ID", "TYPE", "CONVERSATION", "STATE", "ATTEMPTS", "SENT", "BYTES"},
+		row: func(m waitingMail) []string {
+			return []string{
+				plain(m.Position), given(m.ID), given(m.Type), given(m.Conversation), m.waits(),
+				strconv.Itoa(m.Attempts), ago(&m.At, c.now()), strconv.Itoa(m.Bytes),
 			}
-		}
-	case formatText:
-		rows := make([][]string, len(l.Mail))
-		for i, m := range l.Mail {
-			rows[i] = []string{plain(m.Position), given(m.ID), given(m.Type), given(m.Conversation), m.waits(), strconv.Itoa(m.Attempts), ago(&m.At, c.now()), strconv.Itoa(m.Bytes)}
-		}
-		return out.table([]string{"MAIL", "ID", "TYPE", "CONVERSATION", "STATE", "ATTEMPTS", "SENT", "BYTES"}, rows)
-	}
-	return nil
+		},
+	}.write(c.output(cmd))
 }
 
 func (c *cli) inboxPeekCommand() *cobra.Command {

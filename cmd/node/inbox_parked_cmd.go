@@ -81,8 +81,8 @@ how its turns ended, its headers and what it says.`,
 		Example: "  tenure inbox parked writer\n  tenure inbox parked writer 12\n  tenure inbox parked writer --decided -o jsonl",
 		Args:    handleAndPositions(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if limit < 1 || limit > maxParkedPage {
-				return usagef("--limit: %d is not between 1 and %d", limit, maxParkedPage)
+			if err := checkLimit(limit, maxParkedPage); err != nil {
+				return err
 			}
 			cl, err := c.client(cmd)
 			if err != nil {
@@ -109,23 +109,11 @@ how its turns ended, its headers and what it says.`,
 
 // parkedOf asks for one page; more is the cursor of the next, nil when there is none.
 func parkedOf(cmd *cobra.Command, cl *client, variables map[string]any) (l parkedList, more *string, err error) {
-	type page struct {
-		ParkedMail struct {
-			AsOf  asOf `json:"asOf"`
-			Edges []struct {
-				Node parkedMail `json:"node"`
-			} `json:"edges"`
-			PageInfo pageInfo `json:"pageInfo"`
-		} `json:"parkedMail"`
-	}
-	got, err := ask[page](cmd.Context(), cl, parkedQuery, variables)
+	got, err := ask[struct{ ParkedMail connection[parkedMail] }](cmd.Context(), cl, parkedQuery, variables)
 	if err != nil {
 		return l, nil, err
 	}
-	l = parkedList{AsOf: got.ParkedMail.AsOf, Mail: []parkedMail{}}
-	for _, e := range got.ParkedMail.Edges {
-		l.Mail = append(l.Mail, e.Node)
-	}
+	l = parkedList{got.ParkedMail.AsOf, got.ParkedMail.nodes()}
 	if got.ParkedMail.PageInfo.HasNextPage {
 		more = got.ParkedMail.PageInfo.EndCursor
 	}
@@ -133,27 +121,16 @@ func parkedOf(cmd *cobra.Command, cl *client, variables map[string]any) (l parke
 }
 
 func (c *cli) writeParked(cmd *cobra.Command, l parkedList) error {
-	out := c.output(cmd)
-	switch out.format {
-	case formatJSON:
-		return out.json(l)
-	case formatJSONL:
-		for _, m := range l.Mail {
-			if err := out.json(m); err != nil {
-				return err
+	return writeAsOf(c, cmd, listing[parkedMail]{
+		whole: l, items: l.Mail,
+		header: []string{"PARKED", "ID", "TYPE", "ATTEMPTS", "SINCE", "REASON", "DECIDED"},
+		row: func(m parkedMail) []string {
+			return []string{
+				plain(m.Position), given(m.ID), given(m.Type), strconv.Itoa(m.Attempts),
+				ago(&m.At, c.now()), plain(m.Reason), m.became(),
 			}
-		}
-	case formatText:
-		rows := make([][]string, len(l.Mail))
-		for i, m := range l.Mail {
-			rows[i] = []string{plain(m.Position), given(m.ID), given(m.Type), strconv.Itoa(m.Attempts), ago(&m.At, c.now()), plain(m.Reason), m.became()}
-		}
-		if err := out.table([]string{"PARKED", "ID", "TYPE", "ATTEMPTS", "SINCE", "REASON", "DECIDED"}, rows); err != nil {
-			return err
-		}
-	}
-	c.standing(cmd, l.AsOf)
-	return nil
+		},
+	}, l.AsOf)
 }
 
 // parkedContent is what one parked mail says.

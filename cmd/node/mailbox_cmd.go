@@ -78,8 +78,8 @@ when a sweep will find the grace of a removed seat over.`,
 		Example: "  tenure mailbox ls\n  tenure mailbox ls --state absent -o json | jq '.mailboxes[].retiresAt'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 || limit > seatPage {
-				return usagef("--limit: %d is not between 1 and %d", limit, seatPage)
+			if err := checkLimit(limit, seatPage); err != nil {
+				return err
 			}
 			variables := map[string]any{"first": limit}
 			if state != "" {
@@ -108,24 +108,11 @@ func (c *cli) listMailboxes(cmd *cobra.Command, variables map[string]any) error 
 		return err
 	}
 	defer cl.close()
-	type page struct {
-		Mailboxes struct {
-			AsOf  asOf `json:"asOf"`
-			Edges []struct {
-				Node apiMailbox `json:"node"`
-			} `json:"edges"`
-			PageInfo pageInfo `json:"pageInfo"`
-		} `json:"mailboxes"`
-	}
-	got, err := ask[page](cmd.Context(), cl, mailboxesQuery, variables)
+	got, err := ask[struct{ Mailboxes connection[apiMailbox] }](cmd.Context(), cl, mailboxesQuery, variables)
 	if err != nil {
 		return err
 	}
-	l := mailboxList{AsOf: got.Mailboxes.AsOf, Mailboxes: []apiMailbox{}}
-	for _, e := range got.Mailboxes.Edges {
-		l.Mailboxes = append(l.Mailboxes, e.Node)
-	}
-	if err := c.writeMailboxes(cmd, l); err != nil {
+	if err := c.writeMailboxes(cmd, mailboxList{got.Mailboxes.AsOf, got.Mailboxes.nodes()}); err != nil {
 		return err
 	}
 	if got.Mailboxes.PageInfo.HasNextPage {
@@ -135,27 +122,16 @@ func (c *cli) listMailboxes(cmd *cobra.Command, variables map[string]any) error 
 }
 
 func (c *cli) writeMailboxes(cmd *cobra.Command, l mailboxList) error {
-	out := c.output(cmd)
-	switch out.format {
-	case formatJSON:
-		return out.json(l)
-	case formatJSONL:
-		for _, m := range l.Mailboxes {
-			if err := out.json(m); err != nil {
-				return err
+	return writeAsOf(c, cmd, listing[apiMailbox]{
+		whole: l, items: l.Mailboxes,
+		header: []string{"MAILBOX", "STATE", "PENDING", "OLDEST", "PARKED", "ABSENT SINCE", "RETIRES", "HELD BY"},
+		row: func(m apiMailbox) []string {
+			return []string{
+				plain(m.Handle), plain(m.State), number(m.Pending), m.oldest(), number(m.Parked),
+				at(m.AbsentSince), at(m.RetiresAt), given(m.Refused),
 			}
-		}
-	case formatText:
-		rows := make([][]string, len(l.Mailboxes))
-		for i, m := range l.Mailboxes {
-			rows[i] = []string{plain(m.Handle), plain(m.State), number(m.Pending), m.oldest(), number(m.Parked), at(m.AbsentSince), at(m.RetiresAt), given(m.Refused)}
-		}
-		if err := out.table([]string{"MAILBOX", "STATE", "PENDING", "OLDEST", "PARKED", "ABSENT SINCE", "RETIRES", "HELD BY"}, rows); err != nil {
-			return err
-		}
-	}
-	c.standing(cmd, l.AsOf)
-	return nil
+		},
+	}, l.AsOf)
 }
 
 type mailboxShown struct {

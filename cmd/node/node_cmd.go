@@ -48,29 +48,14 @@ cannot tell yet.`,
 }
 
 func (c *cli) writeNodes(cmd *cobra.Command, l nodeList) error {
-	out := c.output(cmd)
-	switch out.format {
-	case formatJSON:
-		return out.json(l)
-	case formatJSONL:
-		for _, n := range l.Nodes {
-			if err := out.json(n); err != nil {
-				return err
-			}
-		}
-	case formatText:
-		rows := make([][]string, len(l.Nodes))
-		for i, n := range l.Nodes {
-			rows[i] = []string{
+	return writeAsOf(c, cmd, listing[apiNode]{
+		whole: l, items: l.Nodes,
+		header: []string{"NODE", "STATE", "SEATS", "ROLES", "LABELS", "PROTOCOL", "SINCE", "EXPIRES", "INCARNATION"},
+		row: func(n apiNode) []string {
+			return []string{
 				plain(n.ID), n.State, known(n.SeatsHeld), n.roleList(), n.labelList(), fmt.Sprint(n.Protocol),
 				ago(n.Since, c.now()), until(n.PresenceExpiresAt, c.now()), plain(n.Incarnation),
 			}
-		}
-		err := out.table([]string{"NODE", "STATE", "SEATS", "ROLES", "LABELS", "PROTOCOL", "SINCE", "EXPIRES", "INCARNATION"}, rows)
-		if err != nil {
-			return err
-		}
-	}
-	c.standing(cmd, l.AsOf)
-	return nil
+		},
+	}, l.AsOf)
 }

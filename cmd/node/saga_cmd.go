@@ -82,8 +82,8 @@ and of each seat the last that ended. DARK is for how long nobody served the sea
 		Example: "  tenure saga ls\n  tenure saga ls --open\n  tenure saga ls --kind retirement\n  tenure saga ls --seat writer -o json | jq '.sagas[].darkFor'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 || limit > seatPage {
-				return usagef("--limit: %d is not between 1 and %d", limit, seatPage)
+			if err := checkLimit(limit, seatPage); err != nil {
+				return err
 			}
 			variables := map[string]any{"first": limit}
 			switch kind {
@@ -115,24 +115,11 @@ func (c *cli) listSagas(cmd *cobra.Command, variables map[string]any) error {
 		return err
 	}
 	defer cl.close()
-	type page struct {
-		Sagas struct {
-			AsOf  asOf `json:"asOf"`
-			Edges []struct {
-				Node apiSaga `json:"node"`
-			} `json:"edges"`
-			PageInfo pageInfo `json:"pageInfo"`
-		} `json:"sagas"`
-	}
-	got, err := ask[page](cmd.Context(), cl, sagasQuery, variables)
+	got, err := ask[struct{ Sagas connection[apiSaga] }](cmd.Context(), cl, sagasQuery, variables)
 	if err != nil {
 		return err
 	}
-	l := sagaList{AsOf: got.Sagas.AsOf, Sagas: []apiSaga{}}
-	for _, e := range got.Sagas.Edges {
-		l.Sagas = append(l.Sagas, e.Node)
-	}
-	if err := c.writeSagas(cmd, l); err != nil {
+	if err := c.writeSagas(cmd, sagaList{got.Sagas.AsOf, got.Sagas.nodes()}); err != nil {
 		return err
 	}
 	if got.Sagas.PageInfo.HasNextPage {
@@ -142,28 +129,14 @@ func (c *cli) listSagas(cmd *cobra.Command, variables map[string]any) error {
 }
 
 func (c *cli) writeSagas(cmd *cobra.Command, l sagaList) error {
-	out := c.output(cmd)
-	switch out.format {
-	case formatJSON:
-		return out.json(l)
-	case formatJSONL:
-		for _, s := range l.Sagas {
-			if err := out.json(s); err != nil {
-				return err
-			}
-		}
-	case formatText:
-		rows := make([][]string, len(l.Sagas))
-		for i, s := range l.Sagas {
-			rows[i] = []string{
+	return writeAsOf(c, cmd, listing[apiSaga]{
+		whole: l, items: l.Sagas,
+		header: []string{"SAGA", "FROM", "TO", "REASON", "STEP", "OUTCOME", "DARK", "STARTED", "BY"},
+		row: func(s apiSaga) []string {
+			return []string{
 				plain(s.ID), given(s.From), given(s.To), given(s.Reason), plain(s.Step), s.ended(), s.dark(),
 				ago(&s.StartedAt, c.now()), given(s.By),
 			}
-		}
-		if err := out.table([]string{"SAGA", "FROM", "TO", "REASON", "STEP", "OUTCOME", "DARK", "STARTED", "BY"}, rows); err != nil {
-			return err
-		}
-	}
-	c.standing(cmd, l.AsOf)
-	return nil
+		},
+	}, l.AsOf)
 }

@@ -31,14 +31,6 @@ const seatsQuery = `query($filter: SeatFilter, $first: Int, $after: String) {
   }
 }`
 
-type seatConnection struct {
-	AsOf  asOf `json:"asOf"`
-	Edges []struct {
-		Node apiSeat `json:"node"`
-	} `json:"edges"`
-	PageInfo pageInfo `json:"pageInfo"`
-}
-
 type seatList struct {
 	AsOf  asOf      `json:"asOf"`
 	Seats []apiSeat `json:"seats"`
@@ -138,14 +130,11 @@ func eachSeatPage(ctx context.Context, cl *client, filter map[string]any, fn fun
 		variables["filter"] = filter
 	}
 	for read := 0; ; {
-		got, err := ask[struct{ Seats seatConnection }](ctx, cl, seatsQuery, variables)
+		got, err := ask[struct{ Seats connection[apiSeat] }](ctx, cl, seatsQuery, variables)
 		if err != nil {
 			return first, last, err
 		}
-		page := make([]apiSeat, len(got.Seats.Edges))
-		for i, e := range got.Seats.Edges {
-			page[i] = e.Node
-		}
+		page := got.Seats.nodes()
 		last = got.Seats.AsOf
 		if read == 0 {
 			first = last
