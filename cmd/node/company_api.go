@@ -93,11 +93,7 @@ func readCompany(e events.CompanyApplied) (company.Company, error) {
 
 // Document implements graph.Company.
 func (a apiCompany) Document(ctx context.Context, position uint64) (string, error) {
-	msg, err := a.n.store.Stream(events.StreamFleet).Get(ctx, position)
-	if err != nil {
-		return "", err
-	}
-	r, err := events.Decode(a.n.store.Subjects(), msg)
+	r, err := a.n.recordAt(ctx, events.StreamFleet, position)
 	if err != nil {
 		return "", err
 	}

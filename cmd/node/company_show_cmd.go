@@ -93,7 +93,7 @@ its start.`,
 		Example: "  tenure company revisions\n  tenure company revisions --limit 3 -o jsonl | jq -r .reason",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLimit(limit, seatPage); err != nil {
+			if err := checkLimit(limit, maxPage); err != nil {
 				return err
 			}
 			return c.listRevisions(cmd, limit)

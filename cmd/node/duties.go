@@ -88,16 +88,12 @@ type fleetSight struct{ n *node }
 
 // Roster implements duty.Fleet: the log's newest revision, if this node has it.
 func (f fleetSight) Roster(ctx context.Context) (duty.Roster, error) {
-	msg, err := f.n.store.Stream(events.StreamFleet).Last(ctx, f.n.store.Subjects().Company())
-	if errors.Is(err, events.ErrNotFound) {
+	r, found, err := f.n.shell.Company(ctx)
+	if err != nil {
+		return duty.Roster{}, err
+	}
+	if !found {
 		return duty.Roster{}, errors.New("no company was applied yet")
-	}
-	if err != nil {
-		return duty.Roster{}, err
-	}
-	r, err := events.Decode(f.n.store.Subjects(), msg)
-	if err != nil {
-		return duty.Roster{}, err
 	}
 	newest := r.Event.(events.CompanyApplied)
 	if have := f.n.roster.applied(); have != newest.Revision {

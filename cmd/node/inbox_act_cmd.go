@@ -107,7 +107,7 @@ func (c *cli) decide(cmd *cobra.Command, a *act, d decision) error {
 // which must be there and undecided.
 func (d decision) choose(cmd *cobra.Command, cl *client) (chosen []string, at asOf, err error) {
 	var parked []string
-	for variables := (map[string]any{"handle": d.handle, "first": maxParkedPage}); ; {
+	for variables := (map[string]any{"handle": d.handle, "first": maxPage}); ; {
 		l, more, err := parkedOf(cmd, cl, variables)
 		if err != nil {
 			return nil, at, err

@@ -14,30 +14,17 @@ type inboxes struct{ n *node }
 
 // Parked implements graph.Inboxes.
 func (x inboxes) Parked(ctx context.Context, position uint64) (events.Recorded, error) {
-	msg, err := x.n.store.Stream(events.StreamDead).Get(ctx, position)
-	if err != nil {
-		return events.Recorded{}, err
-	}
-	return events.Decode(x.n.store.Subjects(), msg)
+	return x.n.recordAt(ctx, events.StreamDead, position)
 }
 
 // Waiting implements graph.Inboxes. The cursor is read first: what it has as open
 // or unread may be settled by the time its message is looked for, and is left out
 // then, or shown as it was.
 func (x inboxes) Waiting(ctx context.Context, handle string, after uint64, limit int) (mail []graph.Waiting, more, found bool, err error) {
-	subjects := x.n.store.Subjects()
-	msg, err := x.n.store.Stream(events.StreamCursor).Last(ctx, subjects.Cursor(handle, events.Inbox))
-	if errors.Is(err, events.ErrNotFound) {
-		return nil, false, false, nil
-	}
-	if err != nil {
+	cursor, found, err := x.n.inboxCursor(ctx, handle)
+	if err != nil || !found {
 		return nil, false, false, err
 	}
-	r, err := events.Decode(subjects, msg)
-	if err != nil {
-		return nil, false, false, err
-	}
-	_, _, cursor := r.Event.(events.CursorEvent).Cursor()
 	look := func(from uint64, o events.OpenMail) (bool, error) {
 		msg, err := x.n.mail.Next(ctx, handle, events.Inbox, from)
 		if errors.Is(err, events.ErrNotFound) || err == nil && o.Seq > 0 && msg.Seq != o.Seq {
@@ -46,7 +33,7 @@ func (x inboxes) Waiting(ctx context.Context, handle string, after uint64, limit
 		if err != nil {
 			return false, err
 		}
-		m, unreadable := events.DecodeMail(subjects, msg)
+		m, unreadable := events.DecodeMail(x.n.store.Subjects(), msg)
 		mail = append(mail, graph.Waiting{Message: msg, Mail: m, Unreadable: unreadable, Open: o})
 		return true, nil
 	}

@@ -12,10 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const (
-	maxParkedPage = 500 // parked mail that one question lists, as the API has it
-	maxAtOnce     = 100 // of it that one mutation decides about
-)
+const maxAtOnce = 100 // parked mail that one mutation decides about, as the API has it
 
 const parkedFields = `position handle id type conversation mailSequence at reason attempts history { epoch end count why at } bytes clipped decided { how by reason at position mailSequence }`
 
@@ -81,7 +78,7 @@ how its turns ended, its headers and what it says.`,
 		Example: "  tenure inbox parked writer\n  tenure inbox parked writer 12\n  tenure inbox parked writer --decided -o jsonl",
 		Args:    handleAndPositions(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkLimit(limit, maxParkedPage); err != nil {
+			if err := checkLimit(limit, maxPage); err != nil {
 				return err
 			}
 			cl, err := c.client(cmd)

@@ -78,7 +78,7 @@ when a sweep will find the grace of a removed seat over.`,
 		Example: "  tenure mailbox ls\n  tenure mailbox ls --state absent -o json | jq '.mailboxes[].retiresAt'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLimit(limit, seatPage); err != nil {
+			if err := checkLimit(limit, maxPage); err != nil {
 				return err
 			}
 			variables := map[string]any{"first": limit}

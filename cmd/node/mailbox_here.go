@@ -47,21 +47,11 @@ func (x mailboxes) Kept(ctx context.Context, handles []string) (map[string]graph
 
 // oldest is the inbox's first message that is not settled; the zero value for none.
 func (x mailboxes) oldest(ctx context.Context, handle string) (events.Message, error) {
-	msg, err := x.n.store.Stream(events.StreamCursor).Last(ctx, x.n.store.Subjects().Cursor(handle, events.Inbox))
-	from := uint64(1)
-	switch {
-	case errors.Is(err, events.ErrNotFound): // mail came before the mailbox
-	case err != nil:
+	cursor, _, err := x.n.inboxCursor(ctx, handle) // none: the mail came before the mailbox
+	if err != nil {
 		return events.Message{}, err
-	default:
-		r, err := events.Decode(x.n.store.Subjects(), msg)
-		if err != nil {
-			return events.Message{}, err
-		}
-		_, _, cursor := r.Event.(events.CursorEvent).Cursor()
-		from = cursor.Watermark() + 1
 	}
-	first, err := x.n.mail.Next(ctx, handle, events.Inbox, from)
+	first, err := x.n.mail.Next(ctx, handle, events.Inbox, cursor.Watermark()+1)
 	if errors.Is(err, events.ErrNotFound) {
 		return events.Message{}, nil
 	}

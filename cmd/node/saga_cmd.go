@@ -82,7 +82,7 @@ and of each seat the last that ended. DARK is for how long nobody served the sea
 		Example: "  tenure saga ls\n  tenure saga ls --open\n  tenure saga ls --kind retirement\n  tenure saga ls --seat writer -o json | jq '.sagas[].darkFor'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLimit(limit, seatPage); err != nil {
+			if err := checkLimit(limit, maxPage); err != nil {
 				return err
 			}
 			variables := map[string]any{"first": limit}

@@ -19,7 +19,7 @@ or none does; each holding is a tenure, numbered by its epoch.`,
 }
 
 const (
-	seatPage = 500     // the most that a node gives at once
+	maxPage  = 500     // items of a list that a node gives at once
 	maxSeats = 200_000 // that one list may have
 )
 
@@ -125,7 +125,7 @@ func (c *cli) warnOfUnknownNode(ctx context.Context, cl *client, id string) erro
 // eachSeatPage calls fn with every page of the list, and returns where the first
 // and the last of them stand.
 func eachSeatPage(ctx context.Context, cl *client, filter map[string]any, fn func([]apiSeat) error) (first, last asOf, err error) {
-	variables := map[string]any{"first": seatPage}
+	variables := map[string]any{"first": maxPage}
 	if len(filter) > 0 {
 		variables["filter"] = filter
 	}
