@@ -47,6 +47,7 @@ func costs() generated.ComplexityRoot {
 	c.Query.Mailboxes = func(child int, _ *model.MailboxFilter, first *int, _ *string) int {
 		return listCost(child+costLogRead, first, 50)
 	}
+	// It counts what every seat has in MAIL, as a list of them does.
 	c.Query.Mailbox = func(child int, _ string) int { return child + costMail }
 	c.Mutation.RetireMailbox = func(int, string, *bool, string) int { return costMail }
 	c.Query.WaitingMail = func(child int, _ string, first *int, _ *string) int {

@@ -178,8 +178,8 @@ func (q queryResolver) ParkedContent(ctx context.Context, handle string, positio
 	return out, nil
 }
 
-// maxDecided is how much parked mail one mutation decides about.
-const maxDecided = 100
+// MaxDecided is how much parked mail one mutation decides about.
+const MaxDecided = 100
 
 // ReplayParked sends parked mail again.
 func (m mutationResolver) ReplayParked(ctx context.Context, handle string, positions []model.Position, reason string) (model.OperationResult, error) {
@@ -203,8 +203,8 @@ func (m mutationResolver) DropParked(ctx context.Context, handle string, positio
 }
 
 func chosenMail(positions []model.Position) ([]uint64, error) {
-	if len(positions) < 1 || len(positions) > maxDecided {
-		return nil, model.Badf("positions", "%d of them are not between 1 and %d", len(positions), maxDecided)
+	if len(positions) < 1 || len(positions) > MaxDecided {
+		return nil, model.Badf("positions", "%d of them are not between 1 and %d", len(positions), MaxDecided)
 	}
 	chosen := make([]uint64, len(positions))
 	for i, p := range positions {

@@ -50,15 +50,16 @@ type (
 		Handle   string
 		StopTurn bool
 	}
-	// RetireMailbox retires the mailbox of a removed seat; Now waives what is left
-	// of its grace.
-	RetireMailbox struct {
-		Handle string
-		Now    bool
-	}
 	// ResumeSeat ends a pause.
 	ResumeSeat struct{ Handle string }
 )
+
+// RetireMailbox retires the mailbox of a removed seat; Now waives what is left of
+// its grace.
+type RetireMailbox struct {
+	Handle string
+	Now    bool
+}
 
 // Operations on parked mail, by their positions in DEAD.
 type (
@@ -81,12 +82,10 @@ func (MoveSeat) operation()      {}
 func (ReleaseSeat) operation()   {}
 func (FenceSeat) operation()     {}
 func (PauseSeat) operation()     {}
+func (ResumeSeat) operation()    {}
 func (RetireMailbox) operation() {}
-
-func (ResumeSeat) operation() {}
-
-func (ReplayParked) operation() {}
-func (DropParked) operation()   {}
+func (ReplayParked) operation()  {}
+func (DropParked) operation()    {}
 
 // Done is where what came of an operation can be found.
 type Done struct {

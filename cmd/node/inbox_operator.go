@@ -12,10 +12,6 @@ import (
 	"github.com/seat-tenure/tenure/projections"
 )
 
-// maxDecided is how much parked mail one command decides about when nobody says
-// which.
-const maxDecided = 100
-
 // replayParked sends parked mail again, to a seat that somebody will work on.
 func (o *operator) replayParked(ctx context.Context, op graph.ReplayParked, by graph.Act) (uint64, error) {
 	if err := o.known(op.Handle); err != nil {
@@ -46,7 +42,8 @@ func (o *operator) dropParked(ctx context.Context, op graph.DropParked, by graph
 	})
 }
 
-// undecided lists the oldest of a seat's parked mail that nobody decided about.
+// undecided lists the oldest of a seat's parked mail that nobody decided about, as
+// many as one mutation takes.
 func (o *operator) undecided(handle string) ([]uint64, error) {
 	var positions []uint64
 	err := o.n.view(func(r projections.Reader) error {
@@ -68,7 +65,7 @@ func (o *operator) undecided(handle string) ([]uint64, error) {
 		err = refuse(codeNothingParked, "nothing of %s is parked that nobody has decided about; `tenure inbox parked %s --decided` shows what was", handle, handle)
 	}
 	slices.Reverse(positions)
-	return positions[:min(len(positions), maxDecided)], err
+	return positions[:min(len(positions), graph.MaxDecided)], err
 }
 
 // decideParked looks at all of the records before it does anything, so that a
