@@ -118,9 +118,10 @@ type Host struct {
 func New(cfg Config, deps Deps) *Host {
 	h := &Host{
 		cfg: cfg, deps: deps, log: deps.Log.With(keyNode, cfg.NodeID),
-		wake: make(chan struct{}, 1), freed: make(chan struct{}, 1), held: map[string]*holding{}, over: map[Older]bool{}, refused: map[refusal]time.Time{},
+		wake: make(chan struct{}, 1), freed: make(chan struct{}, 1),
+		held: map[string]*holding{}, over: map[Older]bool{}, refused: map[refusal]time.Time{},
 	}
-	h.runner = &runner{h: h, folds: map[string]*fold{}, ended: map[string]events.Incarnation{}, free: map[string]aggregates.Lease{}, wake: make(chan struct{}, 1)}
+	h.runner = newRunner(h)
 	return h
 }
 
