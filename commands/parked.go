@@ -77,11 +77,7 @@ func (s *Shell) MayReplay(ctx context.Context, dead events.Recorded) error {
 	if err != nil {
 		return err
 	}
-	now, err := s.parked(ctx, body)
-	if err == nil {
-		_, err = aggregates.DecideParked(now, aggregates.ReplayMail{Body: body, Clipped: p.Clipped})
-	}
-	return err
+	return s.mayDecide(ctx, body, aggregates.ReplayMail{Body: body, Clipped: p.Clipped})
 }
 
 // MayDrop says whether Drop would be refused as things stand.
@@ -90,10 +86,15 @@ func (s *Shell) MayDrop(ctx context.Context, dead events.Recorded) error {
 	if err != nil {
 		return err
 	}
+	return s.mayDecide(ctx, body, aggregates.DropMail{Body: body})
+}
+
+func (s *Shell) mayDecide(ctx context.Context, body events.ParkedBody, cmd aggregates.ParkedCommand) error {
 	now, err := s.parked(ctx, body)
-	if err == nil {
-		_, err = aggregates.DecideParked(now, aggregates.DropMail{Body: body})
+	if err != nil {
+		return err
 	}
+	_, err = aggregates.DecideParked(now, cmd)
 	return err
 }
 

@@ -163,14 +163,8 @@ func (w *Worker) complete(ctx context.Context, m *commands.Mailboxes, c events.T
 	ctx, cancel := outlast(ctx)
 	defer cancel()
 	err := w.Ledger.Complete(ctx, m.Tenure, c)
-	for over := time.Now().Add(electionFor); err != nil && time.Now().Before(over) && ctx.Err() == nil; {
-		if !errors.Is(err, events.ErrUnavailable) && !errors.Is(err, events.ErrUnknown) {
-			break
-		}
-		select {
-		case <-time.After(completeAgain):
-		case <-ctx.Done():
-		}
+	mayPass := func() bool { return errors.Is(err, events.ErrUnavailable) || errors.Is(err, events.ErrUnknown) }
+	for over := time.Now().Add(electionFor); mayPass() && time.Now().Before(over) && pause(ctx, completeAgain); {
 		err = w.Ledger.Complete(ctx, m.Tenure, c) // write-once under its own id: what stands is no error
 	}
 	if err != nil {
