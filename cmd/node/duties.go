@@ -222,7 +222,7 @@ func (f fleetSight) Older(ctx context.Context, upTo uint64) (string, error) {
 	}
 	for i, l := range older {
 		if i == maxOlder {
-			return "", fmt.Errorf("there are %d leases of an older protocol, and one judgement asks about %d", len(older), maxOlder)
+			return "", fmt.Errorf("there are %d leases of an older protocol, and one judgement asks about %d: finish the rollout", len(older), maxOlder)
 		}
 		now, err := f.n.shell.Lease(ctx, l)
 		if err != nil {

@@ -170,7 +170,7 @@ func (o output) waiting(m waitingMail) error {
 	}
 	rows := [][]string{
 		{"mail", plain(m.Position)}, {"id", given(m.ID)}, {"type", given(m.Type)}, {"conversation", given(m.Conversation)},
-		{"source", given(m.Source)}, {"sent", m.At.UTC().Format(time.RFC3339)}, {"state", m.waits()}, {"attempts", strconv.Itoa(m.Attempts)},
+		{"source", given(m.Source)}, {"sent", wallTime(&m.At)}, {"state", m.waits()}, {"attempts", strconv.Itoa(m.Attempts)},
 	}
 	if m.Undecodable != nil {
 		rows = append(rows, []string{"why", plain(*m.Undecodable)})

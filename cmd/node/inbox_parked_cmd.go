@@ -172,7 +172,7 @@ func (c *cli) showParked(cmd *cobra.Command, cl *client, handle, position string
 func (o output) parked(m parkedMail, content parkedContent) error {
 	rows := [][]string{
 		{"parked", plain(m.Position)}, {"id", given(m.ID)}, {"type", given(m.Type)}, {"conversation", given(m.Conversation)},
-		{"since", m.At.UTC().Format(time.RFC3339)}, {"reason", plain(m.Reason)}, {"attempts", strconv.Itoa(m.Attempts)},
+		{"since", wallTime(&m.At)}, {"reason", plain(m.Reason)}, {"attempts", strconv.Itoa(m.Attempts)},
 	}
 	for _, h := range m.History {
 		line := fmt.Sprintf("%d × %s at epoch %s", h.Count, plain(h.End), plain(h.Epoch))

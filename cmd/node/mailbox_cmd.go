@@ -43,24 +43,6 @@ func number(n *int) string {
 	return fmt.Sprint(*n)
 }
 
-func (m apiMailbox) oldest() string {
-	if m.OldestAge == nil {
-		return none
-	}
-	if d, ok := parseISO(*m.OldestAge); ok {
-		return human(d)
-	}
-	return plain(*m.OldestAge)
-}
-
-// at shows a moment of a mailbox, for people and their clocks.
-func at(t *time.Time) string {
-	if t == nil {
-		return none
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
 type mailboxList struct {
 	AsOf      asOf         `json:"asOf"`
 	Mailboxes []apiMailbox `json:"mailboxes"`
@@ -127,8 +109,8 @@ func (c *cli) writeMailboxes(cmd *cobra.Command, l mailboxList) error {
 		header: []string{"MAILBOX", "STATE", "PENDING", "OLDEST", "PARKED", "ABSENT SINCE", "RETIRES", "HELD BY"},
 		row: func(m apiMailbox) []string {
 			return []string{
-				plain(m.Handle), plain(m.State), number(m.Pending), m.oldest(), number(m.Parked),
-				at(m.AbsentSince), at(m.RetiresAt), given(m.Refused),
+				plain(m.Handle), plain(m.State), number(m.Pending), humanISO(m.OldestAge), number(m.Parked),
+				wallTime(m.AbsentSince), wallTime(m.RetiresAt), given(m.Refused),
 			}
 		},
 	}, l.AsOf)
@@ -173,8 +155,8 @@ func (c *cli) mailboxShowCommand() *cobra.Command {
 			}
 			if err := out.table(nil, [][]string{
 				{"mailbox", plain(m.Handle)}, {"agent", plain(m.AgentID)}, {"state", plain(m.State)},
-				{"pending", number(m.Pending)}, {"oldest", m.oldest()}, {"parked", number(m.Parked)},
-				{"absent since", at(m.AbsentSince)}, {"retires", at(m.RetiresAt)}, {"held by", given(m.Refused)},
+				{"pending", number(m.Pending)}, {"oldest", humanISO(m.OldestAge)}, {"parked", number(m.Parked)},
+				{"absent since", wallTime(m.AbsentSince)}, {"retires", wallTime(m.RetiresAt)}, {"held by", given(m.Refused)},
 				{"retirement", given(m.RetirementID)}, {"step", given(m.RetirementStep)},
 			}); err != nil {
 				return err

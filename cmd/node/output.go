@@ -180,6 +180,25 @@ func until(t *time.Time, now time.Time) string {
 	return ago(t, now)
 }
 
+// wallTime shows a moment to people and their clocks, if there is one.
+func wallTime(t *time.Time) string {
+	if t == nil {
+		return none
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// humanISO shows a duration of the API's, if there is one.
+func humanISO(iso *string) string {
+	if iso == nil {
+		return none
+	}
+	if d, ok := parseISO(*iso); ok {
+		return human(d)
+	}
+	return plain(*iso)
+}
+
 // human writes a duration with the two units that matter.
 func human(d time.Duration) string {
 	switch s := int64(d / time.Second); {

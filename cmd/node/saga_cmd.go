@@ -39,18 +39,7 @@ type apiSaga struct {
 	EndedAt   *time.Time `json:"endedAt"`
 	Outcome   *string    `json:"outcome"`
 	Cause     *string    `json:"cause"`
-	DarkFor   *string    `json:"darkFor"`
-}
-
-// dark is for how long nobody served the seat.
-func (s apiSaga) dark() string {
-	if s.DarkFor == nil {
-		return none
-	}
-	if d, ok := parseISO(*s.DarkFor); ok {
-		return human(d)
-	}
-	return plain(*s.DarkFor)
+	DarkFor   *string    `json:"darkFor"` // for how long nobody served the seat
 }
 
 // ended is the saga's outcome, with its cause or what holds it.
@@ -134,7 +123,7 @@ func (c *cli) writeSagas(cmd *cobra.Command, l sagaList) error {
 		header: []string{"SAGA", "FROM", "TO", "REASON", "STEP", "OUTCOME", "DARK", "STARTED", "BY"},
 		row: func(s apiSaga) []string {
 			return []string{
-				plain(s.ID), given(s.From), given(s.To), given(s.Reason), plain(s.Step), s.ended(), s.dark(),
+				plain(s.ID), given(s.From), given(s.To), given(s.Reason), plain(s.Step), s.ended(), humanISO(s.DarkFor),
 				ago(&s.StartedAt, c.now()), given(s.By),
 			}
 		},

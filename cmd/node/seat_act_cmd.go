@@ -227,9 +227,8 @@ func (o output) moved(v seatVerb, op operation, dark string) error {
 			DarkFor string `json:"darkFor"`
 		}{op, dark})
 	}
-	shown := apiSaga{DarkFor: &dark}.dark()
 	return o.table(nil, [][]string{
-		{"moved", v.handle}, {"to", fmt.Sprint(v.variables["to"])}, {"saga", given(op.SagaID)}, {"dark", shown},
+		{"moved", v.handle}, {"to", fmt.Sprint(v.variables["to"])}, {"saga", given(op.SagaID)}, {"dark", humanISO(&dark)},
 	})
 }
 
