@@ -96,6 +96,8 @@ func (m *Marks) Set(box Mailbox, seq uint64) {
 		m.Control = seq
 	case Reflect:
 		m.Reflect = seq
+	default:
+		panic(fmt.Sprintf("events: a mailbox has no subject %q", box))
 	}
 }
 
@@ -158,8 +160,8 @@ func (b RetirementBody) Retirement() RetirementBody { return b }
 
 func (b *RetirementBody) place(t target) { b.Handle = t.handle }
 
-// shaped says what is wrong with a body at these steps.
-func (b RetirementBody) shaped(steps ...RetirementStep) error {
+// shaped says what is wrong with the body of an event that is this step.
+func (b RetirementBody) shaped(step RetirementStep) error {
 	errs := []error{
 		positive("number", b.Number), b.By.Valid(), positive("company", b.Company),
 		positive("grace_ms", uint64(max(b.Grace, 0))),
@@ -167,12 +169,8 @@ func (b RetirementBody) shaped(steps ...RetirementStep) error {
 	if b.Absent < 0 {
 		errs = append(errs, fmt.Errorf("absent_for_ms is %d, below zero", b.Absent))
 	}
-	at := false
-	for _, step := range steps {
-		at = at || b.Step == step
-	}
-	if !at {
-		errs = append(errs, fmt.Errorf("step %q is not %v", b.Step, steps))
+	if b.Step != step {
+		errs = append(errs, fmt.Errorf("step is %q, not %q", b.Step, step))
 	}
 	switch b.Refused {
 	case "", RefusedHeld, RefusedProtocol:
