@@ -260,19 +260,7 @@ func (w *world) hitAll(ctx context.Context, f fault) error {
 			_ = n.end(syscall.SIGKILL, 0)
 		}
 	default:
-		// The clients first, as an operator would: a broker that is gone cannot
-		// take what they give back.
-		for _, some := range [][]*node{w.nodes[brokers:], w.nodes[:brokers]} {
-			done := make(chan error, len(some))
-			for _, n := range some {
-				go func() { done <- n.end(syscall.SIGTERM, stopLimit) }()
-			}
-			for range some {
-				if err := <-done; err != nil {
-					w.note("%v", err)
-				}
-			}
-		}
+		w.stopAll()
 	}
 	lasting(ctx, f)
 	for _, n := range w.nodes {

@@ -29,7 +29,7 @@ func (w *world) audited(ctx context.Context) {
 			continue
 		}
 		if args[0] == "audit" {
-			w.say("tenure %s: %s", strings.Join(args[:1], " "), firstLine(out))
+			w.say("tenure %s: %s", args[0], firstLine(out))
 		}
 	}
 }
@@ -39,7 +39,8 @@ func firstLine(text string) string {
 	return line
 }
 
-// stopAll ends the fleet as an operator would.
+// stopAll ends the fleet as an operator would: the clients first, since a broker
+// that is gone cannot take what they give back.
 func (w *world) stopAll() {
 	for _, some := range [][]*node{w.nodes[brokers:], w.nodes[:brokers]} {
 		done := make(chan error, len(some))
