@@ -43,6 +43,14 @@ func decodeAs[T Event](place func(*T, target)) func(target, []byte) (Event, erro
 	}
 }
 
+// placed is decodeAs for an event whose body places itself.
+func placed[T Event, P interface {
+	*T
+	place(target)
+}]() func(target, []byte) (Event, error) {
+	return decodeAs(func(e *T, t target) { P(e).place(t) })
+}
+
 // then adds to a decoder what its fields cannot say by themselves.
 func then[T Event](decode func(target, []byte) (Event, error), check func(T, target) (Event, error)) func(target, []byte) (Event, error) {
 	return func(t target, data []byte) (Event, error) {
