@@ -45,14 +45,14 @@ func (s *Sighting) Look(ctx context.Context) (Sight, error) {
 		if err != nil {
 			return err
 		}
-		if sight.Older, err = s.older(r); err != nil {
+		if sight.Older, err = olderNodes(r, s.Protocol); err != nil {
 			return err
 		}
 		return eachSeat(r, func(seat projections.Seat) {
 			if seat.Listed() && registered[seat.Handle] { // no mailbox, no seat to run yet (R2)
 				sight.Seats = append(sight.Seats, placed(seat))
 			}
-			sight.Older = s.appendOlder(sight.Older, events.SeatLease(seat.Handle), seat.Holder)
+			sight.Older = appendOlder(sight.Older, s.Protocol, events.SeatLease(seat.Handle), seat.Holder)
 			o := Owner{Preferred: seat.Preferred, Never: seat.Epoch == 0}
 			if seat.Holder != nil {
 				o.Incarnation, o.Held = seat.Holder.Owner, true
@@ -88,27 +88,39 @@ func (s *Sighting) OlderNodes(ctx context.Context, upTo uint64) (older []Older, 
 		return nil, err
 	}
 	err = s.View(func(r projections.Reader) error {
-		older, err = s.older(r)
+		older, err = olderNodes(r, s.Protocol)
 		return err
 	})
 	return older, err
 }
 
-// older lists the presences at a lower protocol.
-func (s *Sighting) older(r projections.Reader) ([]Older, error) {
+// OlderLeases lists the presences and then the seats' leases that a view has at a
+// lower protocol (V1).
+func OlderLeases(r projections.Reader, protocol int) ([]Older, error) {
+	older, err := olderNodes(r, protocol)
+	if err != nil {
+		return nil, err
+	}
+	err = eachSeat(r, func(seat projections.Seat) {
+		older = appendOlder(older, protocol, events.SeatLease(seat.Handle), seat.Holder)
+	})
+	return older, err
+}
+
+func olderNodes(r projections.Reader, protocol int) ([]Older, error) {
 	fleet, err := r.Fleet()
 	if err != nil {
 		return nil, err
 	}
 	var older []Older
 	for _, n := range fleet.Nodes {
-		older = s.appendOlder(older, events.NodeLease(n.ID), n.Holder)
+		older = appendOlder(older, protocol, events.NodeLease(n.ID), n.Holder)
 	}
 	return older, nil
 }
 
-func (s *Sighting) appendOlder(to []Older, l events.Lease, holder *projections.Holder) []Older {
-	if holder == nil || holder.Protocol >= s.Protocol {
+func appendOlder(to []Older, protocol int, l events.Lease, holder *projections.Holder) []Older {
+	if holder == nil || holder.Protocol >= protocol {
 		return to
 	}
 	return append(to, Older{Lease: l, Owner: holder.Owner, Epoch: holder.Epoch, Protocol: holder.Protocol})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -171,12 +172,7 @@ func (f fleetSight) Mailed(ctx context.Context, limit int) ([]string, error) {
 			}
 		}
 	}
-	all := make([]string, 0, len(handles))
-	for handle := range handles {
-		all = append(all, handle)
-	}
-	slices.Sort(all)
-	return all, nil
+	return slices.Sorted(maps.Keys(handles)), nil
 }
 
 // maxOlder bounds how many older leases one judgement asks the log about.
@@ -190,47 +186,25 @@ func (f fleetSight) Older(ctx context.Context, upTo uint64) (string, error) {
 			return "", err
 		}
 	}
-	var older []events.Lease
-	err := f.n.view(func(r projections.Reader) error {
-		fleet, err := r.Fleet()
-		if err != nil {
-			return err
-		}
-		for _, n := range fleet.Nodes {
-			if n.Holder != nil && n.Holder.Protocol < seat.Protocol {
-				older = append(older, events.NodeLease(n.ID))
-			}
-		}
-		for after := ""; ; {
-			page, err := r.Seats(projections.SeatFilter{}, after, projections.MaxPage)
-			if err != nil {
-				return err
-			}
-			for _, s := range page.Items {
-				after = s.Handle
-				if s.Holder != nil && s.Holder.Protocol < seat.Protocol {
-					older = append(older, events.SeatLease(s.Handle))
-				}
-			}
-			if !page.More {
-				return nil
-			}
-		}
+	var older []seat.Older
+	err := f.n.view(func(r projections.Reader) (err error) {
+		older, err = seat.OlderLeases(r, seat.Protocol)
+		return err
 	})
 	if err != nil {
 		return "", err
 	}
-	for i, l := range older {
+	for i, o := range older {
 		if i == maxOlder {
 			return "", fmt.Errorf("there are %d leases of an older protocol, and one judgement asks about %d: finish the rollout", len(older), maxOlder)
 		}
-		now, err := f.n.shell.Lease(ctx, l)
+		now, err := f.n.shell.Lease(ctx, o.Lease)
 		if err != nil {
 			return "", err
 		}
 		age, known := f.n.logClock.UnseenFor(now.Last)
 		if now.Status != aggregates.LeaseFree && (!known || age < events.LapsesAfter(f.n.store.LeaseTTL())) {
-			return l.String() + " (" + string(now.Owner) + ")", nil
+			return o.Lease.String() + " (" + string(now.Owner) + ")", nil
 		}
 	}
 	return "", nil
