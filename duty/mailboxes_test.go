@@ -15,6 +15,16 @@ import (
 	"github.com/seat-tenure/tenure/sagas"
 )
 
+// newWorldOfDev is a world whose company has one seat, dev, with one mail for it.
+func newWorldOfDev(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.register("dev")
+	w.apply("dev")
+	w.send("dev", events.Inbox)
+	return w
+}
+
 // memory stores a row of a seat's memory.
 func (w *world) memory(handle string) {
 	w.t.Helper()
@@ -99,10 +109,7 @@ func TestRemovedSeatIsRetired(t *testing.T) {
 // a later removal starts a new grace, also when both fell between two ticks.
 func TestRestoredBeforeTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.register("dev")
-		w.apply("dev")
-		w.send("dev", events.Inbox)
+		w := newWorldOfDev(t)
 		n := w.node("a", usual)
 		w.apply()
 		n.tick()
@@ -175,10 +182,7 @@ func TestSchedule18DutyMovesAndComesBack(t *testing.T) {
 // process after a crash starts with what was observed, no more.
 func TestCase20ReaperKnowsWhatItDoesNotKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.register("dev")
-		w.apply("dev")
-		w.send("dev", events.Inbox)
+		w := newWorldOfDev(t)
 		n := w.node("a", usual)
 		n.ticks(120, usual.Tick) // present for 30 hours
 		w.apply()
@@ -217,10 +221,7 @@ func TestCase20ReaperKnowsWhatItDoesNotKnow(t *testing.T) {
 // ADR 0018).
 func TestOlderNodeComesUpDuringAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.register("dev")
-		w.apply("dev")
-		w.send("dev", events.Inbox)
+		w := newWorldOfDev(t)
 		w.apply()
 		n := w.node("a", usual)
 		var asked []uint64
@@ -252,10 +253,7 @@ func TestOlderNodeComesUpDuringAClaim(t *testing.T) {
 // holds the retirement, and each is named; it goes on once that is over.
 func TestRetirementIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.register("dev")
-		w.apply("dev")
-		w.send("dev", events.Inbox)
+		w := newWorldOfDev(t)
 		short := usual
 		short.Grace = time.Hour
 		n := w.node("a", short)
@@ -369,10 +367,8 @@ func TestCase21MailOfRetiredSeatsIsFound(t *testing.T) {
 // mailbox is usable, and the next tick tries again.
 func TestStaleMarkIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.register("dev")
+		w := newWorldOfDev(t)
 		w.apply()
-		w.send("dev", events.Inbox)
 		a, b := w.node("a", usual), w.node("b", usual)
 		crossed := 0
 		a.cross = func(what string) {
@@ -407,10 +403,8 @@ func TestStaleMarkIsResumed(t *testing.T) {
 // is unmarked, and the next tick tries again.
 func TestUndeletableMailboxIsUnmarked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.register("dev")
+		w := newWorldOfDev(t)
 		w.apply()
-		w.send("dev", events.Inbox)
 		short := usual
 		short.Grace = time.Minute
 		n := w.node("a", short)
@@ -438,10 +432,8 @@ func TestUndeletableMailboxIsUnmarked(t *testing.T) {
 // other does nothing, and the mailbox is retired once.
 func TestTwoSweepsOneMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.register("dev")
+		w := newWorldOfDev(t)
 		w.apply()
-		w.send("dev", events.Inbox)
 		a, b := w.node("a", usual), w.node("b", usual)
 		inside := false
 		a.cross = func(what string) {
