@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 
+	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/graph/model"
 	"github.com/seat-tenure/tenure/projections"
 )
@@ -12,8 +13,8 @@ func (q queryResolver) Completion(ctx context.Context, handle, eventID string) (
 	if err := token("handle", handle); err != nil {
 		return nil, err
 	}
-	if eventID == "" || len(eventID) > maxEventID {
-		return nil, model.Badf("eventId", "an event id has 1 to %d bytes", maxEventID)
+	if eventID == "" || len(eventID) > events.MaxMailID {
+		return nil, model.Badf("eventId", "an event id has 1 to %d bytes", events.MaxMailID)
 	}
 	var c projections.Completion
 	var found bool

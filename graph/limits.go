@@ -13,7 +13,6 @@ const (
 	maxNodes       = 1000    // nodes of a fleet that are listed at once
 	maxExpiryReads = 50      // seats of a list whose expiry is read from the log
 
-	maxEventID      = 256 // bytes, as events has it
 	maxText         = 128 // bytes of a mail's type or conversation
 	maxWait         = 10 * time.Minute
 	maxIdle         = 30 * time.Second // of a stream that an export reads: a replica may be unreadable

@@ -68,7 +68,7 @@ func (m mutationResolver) SendMessage(ctx context.Context, handle, mailType stri
 
 // judgeMail judges the arguments by themselves.
 func judgeMail(m events.Mail, conversation bool, wait *time.Duration) error {
-	if err := line("id", m.ID, maxEventID); err != nil {
+	if err := line("id", m.ID, events.MaxMailID); err != nil {
 		return err
 	}
 	if err := line("type", m.Type, maxText); err != nil {

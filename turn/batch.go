@@ -14,8 +14,8 @@ import (
 // Bounds of a batch: waiting mail of one conversation becomes one turn, see
 // ADR 0016.
 const (
-	// MaxBatch is how many messages one turn takes at most.
-	MaxBatch = 32
+	// maxBatch is how many messages one turn takes at most.
+	maxBatch = 32
 	// maxBatchBytes bounds their data together: a turn is one line to a program.
 	maxBatchBytes = 512 << 10
 	// maxLook is how many messages are looked at for those that belong together.
@@ -190,7 +190,7 @@ func (g *gathering) ordered() batch {
 	return g.batch
 }
 
-func (g *gathering) full() bool { return g.shut || len(g.msgs) >= MaxBatch }
+func (g *gathering) full() bool { return g.shut || len(g.msgs) >= maxBatch }
 
 // take adds the message if it belongs to the batch and fits.
 func (g *gathering) take(msg events.Message) bool {
