@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/seat-tenure/tenure/company"
@@ -96,29 +95,22 @@ const maxSearched = 10_000
 
 // hadCompany says whether a revision before that position had this document.
 func (n *node) hadCompany(ctx context.Context, digest string, before uint64) (bool, error) {
-	fleet, subjects := n.store.Stream(events.StreamFleet), n.store.Subjects()
-	after := uint64(0)
-	for range maxSearched {
-		msg, err := fleet.Next(ctx, subjects.Company(), after+1)
-		if errors.Is(err, events.ErrNotFound) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		r, err := events.Decode(subjects, msg)
+	searched := 0
+	for r, err := range n.revisions(ctx, 0) {
 		if err != nil {
 			return false, err
 		}
 		switch c := r.Event.(events.CompanyApplied); {
 		case c.Digest == digest:
 			return true, nil
-		case msg.Seq >= before:
+		case r.Seq >= before:
 			return false, nil
 		}
-		after = msg.Seq
+		if searched++; searched == maxSearched {
+			return false, fmt.Errorf("the log has more than %d revisions of the company: start without --company, and apply the document with `tenure company apply`", maxSearched)
+		}
 	}
-	return false, fmt.Errorf("the log has more than %d revisions of the company: start without --company, and apply the document with `tenure company apply`", maxSearched)
+	return false, nil
 }
 
 // converged says whether this node runs the revision that its view has. It does

@@ -136,26 +136,22 @@ const maxRevisions = 64
 
 // Listed implements duty.Fleet.
 func (f fleetSight) Listed(ctx context.Context, after, before uint64) (map[string]bool, bool, error) {
-	listed := map[string]bool{}
-	fleet, subjects := f.n.store.Stream(events.StreamFleet), f.n.store.Subjects()
-	for range maxRevisions {
-		msg, err := fleet.Next(ctx, subjects.Company(), after+1)
+	listed, read := map[string]bool{}, 0
+	for r, err := range f.n.revisions(ctx, after) {
 		if err != nil {
 			return nil, false, err
 		}
-		if msg.Seq >= before {
+		if r.Seq >= before {
 			return listed, true, nil
-		}
-		r, err := events.Decode(subjects, msg)
-		if err != nil {
-			return nil, false, err
 		}
 		for _, s := range r.Event.(events.CompanyApplied).Seats {
 			listed[s.Handle] = true
 		}
-		after = msg.Seq
+		if read++; read == maxRevisions {
+			return listed, false, nil
+		}
 	}
-	return listed, false, nil
+	return nil, false, fmt.Errorf("the revision at position %d: %w", before, events.ErrNotFound)
 }
 
 // Mailed implements duty.Fleet: only subjects of the mailbox grammar count (R3).

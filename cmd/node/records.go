@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/seat-tenure/tenure/events"
 )
@@ -15,6 +16,28 @@ func (n *node) recordAt(ctx context.Context, st events.Stream, position uint64) 
 		return events.Recorded{}, err
 	}
 	return events.Decode(n.store.Subjects(), msg)
+}
+
+// revisions reads the company's revisions behind a position, the oldest first, from
+// the leader. It ends behind the newest, or with an error.
+func (n *node) revisions(ctx context.Context, after uint64) iter.Seq2[events.Recorded, error] {
+	fleet, subjects := n.store.Stream(events.StreamFleet), n.store.Subjects()
+	return func(yield func(events.Recorded, error) bool) {
+		for {
+			msg, err := fleet.Next(ctx, subjects.Company(), after+1)
+			if errors.Is(err, events.ErrNotFound) {
+				return
+			}
+			var r events.Recorded
+			if err == nil {
+				r, err = events.Decode(subjects, msg)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+			after = msg.Seq
+		}
+	}
 }
 
 // inboxCursor reads the cursor of a seat's inbox, from the leader; found is false
