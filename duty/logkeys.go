@@ -16,6 +16,7 @@ const (
 	logResumed         = "seat_mailbox_retirement_resumed"
 	logDiscovered      = "seat_mailbox_discovered"
 	logUnregistered    = "seat_mailbox_unregistered"
+	logGraceDiffers    = "seat_mailbox_grace_differs"
 	logNotJudged       = "seat_mailboxes_not_judged"
 	logNotDiscovered   = "seat_mailboxes_not_discovered"
 	logRetirementEnded = "seat_mailbox_retirement_left"

@@ -91,6 +91,7 @@ type Mailboxes struct {
 
 	mu   sync.Mutex           // one sweep or one operator's retirement at a time; guards what follows
 	seen map[string]*sighting // by handle: open retirements
+	told bool                 // that another node has another grace
 }
 
 // sighting is what this process saw of one retirement.
@@ -243,9 +244,11 @@ func (m *Mailboxes) sight(handle string, s sagas.Retirement) saw {
 
 // observe records this tick's judgement.
 func (m *Mailboxes) observe(ctx context.Context, roster Roster, handle string, restart bool) (sagas.Retirement, error) {
-	fresh := false
+	fresh, grace := false, m.timings.Grace
 	after, err := m.deps.Steps.Retire(ctx, handle, func(now sagas.Retirement, _ aggregates.Mailbox) sagas.RetirementCommand {
-		fresh = now.Step != events.RetireAbsent
+		if fresh = now.Step != events.RetireAbsent; !fresh {
+			grace = now.Grace.Duration()
+		}
 		return sagas.ObserveAbsent{
 			Handle: handle, By: m.deps.Self, Company: roster.Position, Grace: m.timings.Grace, Tick: m.timings.Tick,
 			Passed: m.sight(handle, now).passed, Restart: restart, Now: time.Now(),
@@ -258,6 +261,11 @@ func (m *Mailboxes) observe(ctx context.Context, roster Roster, handle string, r
 	m.seen[handle] = &sighting{last: after.Last, since: now, own: now}
 	if fresh {
 		m.log.Info(logAbsent, keySeat, handle, keySaga, after.ID(), "retires_at", after.RetiresAt)
+	}
+	if grace != m.timings.Grace && !m.told {
+		m.told = true
+		m.log.Warn(logGraceDiffers, keySeat, handle, keySaga, after.ID(), "judged_by", grace, "file", m.timings.Grace,
+			"do", "give every node the same mailbox.grace; a removal that was judged by several is kept for the longest")
 	}
 	return after, nil
 }

@@ -89,14 +89,16 @@ func decideAbsent(s Retirement, cmd ObserveAbsent) []events.Event {
 	}
 	switch {
 	case fresh, cmd.Restart:
-		b.Absent, b.Since = 0, cmd.Now.UTC()
+		b.Absent, b.Since, b.Grace = 0, cmd.Now.UTC(), 0
 	case s.By == cmd.By:
 		// Nobody else has judged since, so all that time was observed.
 		b.Absent += events.MillisOf(max(cmd.Passed, 0))
 	}
-	b.Grace, b.Refused = grace, ""
-	if b.Absent < grace {
-		b.RetiresAt = cmd.Now.Add(wholeTicks((grace - b.Absent).Duration(), cmd.Tick)).UTC()
+	// Of nodes that were told differently the most patient one counts: a mailbox is
+	// never deleted before the time that was announced for it (R4, Case22).
+	b.Grace, b.Refused = max(b.Grace, grace), ""
+	if b.Absent < b.Grace {
+		b.RetiresAt = cmd.Now.Add(wholeTicks((b.Grace - b.Absent).Duration(), cmd.Tick)).UTC()
 	}
 	if fresh {
 		return []events.Event{events.MailboxAbsent{RetirementBody: b}}

@@ -108,6 +108,7 @@ func TestCase2RevisionBeforeItsMailbox(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a fleet")
 	}
+	t.Parallel()
 	brokers := natstest.R1(t)
 	store, url := brokers.Store(0), brokers.Server(0).NodeURL()
 	work := newEffects(t, effectScript)
