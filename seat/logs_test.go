@@ -92,7 +92,7 @@ func sceneClash(_ *testing.T, f *seattest.Fleet, log *seattest.Records) {
 	f.Advance(10 * time.Second)
 }
 
-func sceneOlder(t *testing.T, f *seattest.Fleet, log *seattest.Records) {
+func sceneOlder(_ *testing.T, f *seattest.Fleet, log *seattest.Records) {
 	f.Seats("dev")
 	a := f.Start(seattest.Config{ID: "a", Protocol: older, Log: log})
 	holds(f, []*seattest.Node{a}, 1)
