@@ -2,6 +2,7 @@ package duty
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -280,8 +281,7 @@ func (m *Mailboxes) forget(boxes map[string]mailbox) {
 
 // quiet drops errors that the retirement itself has logged already.
 func quiet(err error) error {
-	var held *HeldError
-	if asHeld(err, &held) {
+	if errors.As(err, new(*HeldError)) {
 		return nil
 	}
 	return err

@@ -14,10 +14,8 @@ import (
 )
 
 // errTooLong: the tenure that the retirement rests on is not to be trusted any
-// longer. The next tick tries again.
-var errTooLong = errors.New("the retirement took longer than half the lease TTL")
-
-func asHeld(err error, held **HeldError) bool { return errors.As(err, held) }
+// longer (R6).
+var errTooLong = errors.New("the retirement took longer than its budget, or than half the lease TTL; the next tick tries again")
 
 // bound is how long one retirement may act, from before its claim was sent (R6).
 func (m *Mailboxes) bound() time.Duration { return min(m.timings.Budget, m.cfg.TTL/2) }
