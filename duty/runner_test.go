@@ -2,8 +2,6 @@ package duty_test
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -123,87 +121,6 @@ func TestDeadHoldersDuty(t *testing.T) {
 		}
 		if !a.log.has("duty_lost") || !a.log.has("duty_claim_not_answered") {
 			t.Errorf("A does not say so: %q", a.log.lines)
-		}
-	})
-}
-
-// TestCase26MovingADutyStopsNothingElse proves that losing a duty, 50 times, ends
-// that duty's tick and nothing else: the node's other duty is renewed and ticks on
-// in its first tenure, and the lost one can be had again.
-func TestCase26MovingADutyStopsNothingElse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		n := w.node("a", usual)
-		shell := commands.New(broker.NewLog(n.conn), w.subjects, w.incarnation("a"))
-		var mu sync.Mutex
-		ticks := map[string]int{}
-		cut := 0
-		of := func(name string) duty.Duty {
-			return duty.Duty{Name: name, Every: 10 * time.Second, Tick: func(ctx context.Context) error {
-				mu.Lock()
-				ticks[name]++
-				mu.Unlock()
-				if name == "moved" {
-					select {
-					case <-ctx.Done():
-						mu.Lock()
-						cut++
-						mu.Unlock()
-						return context.Cause(ctx)
-					case <-time.After(time.Hour):
-					}
-				}
-				return nil
-			}}
-		}
-		r := duty.NewRunner(duty.Config{NodeID: "a", TTL: ttl, Protocol: 4}, duty.Deps{
-			Leases: shell, Unseen: n.logClock.UnseenFor, Now: n.clocks.now, Log: discard(),
-		}, of("moved"), of("kept"))
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { _ = r.Run(ctx) })
-		lease := events.Lease{Kind: events.KindWorker, ID: "moved"}
-		other := commands.New(broker.NewLog(w.store), w.subjects, "b:000000b0")
-		for range 50 {
-			var mine aggregates.Lease
-			for mine.Owner != shell.Self() {
-				time.Sleep(time.Second)
-				mine, _ = w.op.Lease(t.Context(), lease)
-			}
-			if _, err := w.op.Fence(t.Context(), lease, mine.Epoch, "moved away", "ops"); err != nil {
-				t.Fatal(err)
-			}
-			tenure := commands.Tenure{}
-			for err := error(&aggregates.HeldError{}); err != nil; {
-				time.Sleep(time.Second)
-				tenure, err = other.Claim(t.Context(), lease, commands.Claim{TTL: ttl, Protocol: 4}, n.logClock.UnseenFor)
-				var held *aggregates.HeldError
-				switch {
-				case err == nil:
-				case !errors.As(err, &held):
-					t.Fatal(err)
-				case held.Owner == shell.Self() && !held.Fenced: // it was quicker: once more
-					_, _ = w.op.Fence(t.Context(), lease, held.Epoch, "moved away", "ops")
-				}
-			}
-			if err := other.Release(t.Context(), tenure, events.ReasonDrain); err != nil {
-				t.Fatal(err)
-			}
-		}
-		cancel()
-		running.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		if cut < 50 || ticks["kept"] < 250 {
-			t.Errorf("%d ticks cut short of 50 moves; %d ticks of the other duty", cut, ticks["kept"])
-		}
-		var kept []uint64
-		for _, msg := range must(w.store.Stream(events.StreamFleet).LastPerSubject(t.Context(), w.subjects.Tenure(events.Lease{Kind: events.KindWorker, ID: "kept"}))) {
-			r := must(events.Decode(w.subjects, msg))
-			kept = append(kept, r.Event.(events.LeaseReleased).Epoch)
-		}
-		if !slices.Equal(kept, []uint64{1}) {
-			t.Errorf("the other duty ended at epochs %v, want its first", kept)
 		}
 	})
 }
