@@ -43,6 +43,62 @@ func contractDetach(t *testing.T, f *mailFleet) {
 	f.settled("dev")
 }
 
+// contractEveryDetach: a holder that has worked on one of five messages lets go, in
+// each way that there is within a process: its work is cut off, it drains, it closes
+// its connection, its connection is broken. No consumer is made or left, the four are
+// there, and the next holder works on them in order (U2, field case 23).
+func contractEveryDetach(t *testing.T, f *mailFleet) {
+	type leaving struct {
+		name string
+		end  func(s *station, conn broker.Store)
+	}
+	ways := []leaving{
+		{"cancel", func(s *station, _ broker.Store) { s.detach(false) }},
+		{"drain", func(s *station, _ broker.Store) { s.detach(true) }},
+		{"close", func(s *station, conn broker.Store) { _ = conn.Close(); s.detach(false) }},
+	}
+	if f.sever != nil {
+		ways = append(ways, leaving{"broken", func(s *station, conn broker.Store) { f.sever(conn); s.detach(false) }})
+	}
+	for i, way := range ways {
+		handle := "seat-" + way.name
+		f.register(handle)
+		f.send(handle, "", "e1", "e2", "e3", "e4", "e5")
+		first, started, finish := &agent{}, make(chan struct{}), make(chan struct{})
+		first.set(func(context.Context, turn.Request, turn.Calls) (turn.Reply, error) {
+			started <- struct{}{}
+			<-finish
+			return turn.Reply{JSON: []byte(`{}`)}, nil
+		})
+		conn := f.open()
+		s := stationOf(t, conn, events.Incarnation(fmt.Sprintf("n:%08x", 0xd000+i)), handle, first)
+		s.hold()
+		s.attach()
+		s.admit(nil)
+		<-started
+		s.inboxes.Hold(handle, "look")
+		close(finish)
+		if err := s.inboxes.Quiesce(t.Context(), handle, "look"); err != nil {
+			t.Fatal(err)
+		}
+		way.end(s, conn)
+		if n := f.consumers(); n > 0 {
+			t.Errorf("%s: MAIL has %d consumers", way.name, n)
+		}
+		if c := f.cursor(handle); f.kept(handle) < 4 || len(c.Open) > 0 {
+			t.Errorf("%s: %d messages are kept, open are %+v", way.name, f.kept(handle), c.Open)
+		}
+		f.ran(first, "e1")
+		next := &agent{}
+		f.sit(handle, next)
+		f.ran(next, "e2", "e3", "e4", "e5")
+		f.settled(handle)
+		if n := f.consumers(); n > 0 {
+			t.Errorf("%s: MAIL has %d consumers behind the next holder", way.name, n)
+		}
+	}
+}
+
 // contractNak: what failed comes again after its backoff and behind newer mail,
 // and keeps the watermark where it is until then (D1).
 func contractNak(t *testing.T, f *mailFleet) {

@@ -27,6 +27,9 @@ type mailFleet struct {
 	open  func() broker.Store // one more connection
 	op    *commands.Shell
 	boots int
+
+	sever     func(broker.Store) // breaks that connection; nil where a test cannot
+	consumers func() int         // of MAIL
 }
 
 // contract is what mailboxes must do on every store: a test that passes on the
@@ -38,6 +41,7 @@ var contract = []struct {
 	r3   bool // in the shortest sound form
 }{
 	{"Case23DetachKeepsMail", contractDetach, true},
+	{"Case23EveryDetach", contractEveryDetach, true},
 	{"NakBehindNewerMail", contractNak, false},
 	{"DeferUntilRenewed", contractDefer, false},
 	{"NamedHolds", contractNamedHolds, false},
@@ -80,7 +84,8 @@ func twinMail(t *testing.T) *mailFleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &mailFleet{t: t, kind: "memory", store: m, open: func() broker.Store { return m.Peer() }}
+	f := &mailFleet{t: t, kind: "memory", store: m, open: func() broker.Store { return m.Peer() }, consumers: func() int { return 0 }}
+	f.sever = func(conn broker.Store) { conn.(*broker.Memory).Faults.CutOff(true) }
 	t.Cleanup(func() { _ = m.Close() })
 	return f.found()
 }
@@ -102,6 +107,17 @@ func brokerMail(b *natstest.Brokers, kind string) func(t *testing.T) *mailFleet 
 			return store
 		}
 		f.store = f.open()
+		f.consumers = func() int { return b.Consumers(t, cfg, events.StreamMail) }
+		if b.Len() == 1 {
+			f.sever = func(broker.Store) { // and every other one; the others come back
+				b.Stop(0)
+				b.Start(0)
+				f.until("the broker answers again", func() bool {
+					_, err := f.store.Stream(events.StreamMail).Info(t.Context())
+					return err == nil
+				})
+			}
+		}
 		return f.found()
 	}
 }
