@@ -37,11 +37,9 @@ func (q queryResolver) WaitingMail(ctx context.Context, handle string, first *in
 	if err := token("handle", handle); err != nil {
 		return nil, err
 	}
-	size := 20
-	if first != nil {
-		if size = *first; size < 1 || size > maxWaiting {
-			return nil, model.Badf("first", "%d is not between 1 and %d", size, maxWaiting)
-		}
+	size, err := pageUpTo(maxWaiting, first, 20)
+	if err != nil {
+		return nil, err
 	}
 	from, err := positionBefore(cursorMail, after)
 	if err != nil {

@@ -49,7 +49,7 @@ func (q queryResolver) Mailboxes(ctx context.Context, filter *model.MailboxFilte
 	if err != nil {
 		return nil, err
 	}
-	from, err := mailboxAfter(after)
+	from, err := handleAfter(cursorMailbox, after)
 	if err != nil {
 		return nil, err
 	}
@@ -79,15 +79,6 @@ func (q queryResolver) Mailboxes(ctx context.Context, filter *model.MailboxFilte
 	out.PageInfo = pageInfo(cursors, page.More, after)
 	out.TotalCount = whole(len(out.Edges), page.More, after)
 	return out, nil
-}
-
-// mailboxAfter is where a list of mailboxes goes on.
-func mailboxAfter(cursor *string) (string, error) {
-	handle, err := keyOf(cursorMailbox, cursor)
-	if err == nil && handle != "" && events.ValidHandle(handle) != nil {
-		err = model.Badf("after", "this is no cursor of this list; use one that the list gave")
-	}
-	return handle, err
 }
 
 // mailboxes adds to rows what the log alone knows. That the broker does not

@@ -33,23 +33,26 @@ func keyOf(kind string, cursor *string) (string, error) {
 	if cursor == nil {
 		return "", nil
 	}
-	bad := model.Badf("after", "this is no cursor of this list; use one that the list gave")
 	if len(*cursor) > maxCursor {
-		return "", bad
+		return "", badCursor()
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(*cursor)
 	key, ok := strings.CutPrefix(string(raw), kind)
 	if err != nil || !ok || key == "" {
-		return "", bad
+		return "", badCursor()
 	}
 	return key, nil
 }
 
-// seatAfter is where a list of seats goes on.
-func seatAfter(cursor *string) (string, error) {
-	handle, err := keyOf(cursorSeat, cursor)
+func badCursor() error {
+	return model.Badf("after", "this is no cursor of this list; use one that the list gave")
+}
+
+// handleAfter is where a list goes on that is by handle.
+func handleAfter(kind string, cursor *string) (string, error) {
+	handle, err := keyOf(kind, cursor)
 	if err == nil && handle != "" && events.ValidHandle(handle) != nil {
-		err = model.Badf("after", "this is no cursor of this list; use one that the list gave")
+		err = badCursor()
 	}
 	return handle, err
 }
@@ -63,18 +66,21 @@ func positionBefore(kind string, cursor *string) (uint64, error) {
 	}
 	before, err := strconv.ParseUint(key, 10, 64)
 	if err != nil || before == 0 {
-		return 0, model.Badf("after", "this is no cursor of this list; use one that the list gave")
+		return 0, badCursor()
 	}
 	return before, nil
 }
 
 // pageSize judges the argument first, which is usual when it is null.
-func pageSize(first *int, usual int) (int, error) {
+func pageSize(first *int, usual int) (int, error) { return pageUpTo(maxPage, first, usual) }
+
+// pageUpTo is pageSize for a list that gives fewer at once.
+func pageUpTo(most int, first *int, usual int) (int, error) {
 	if first == nil {
 		return usual, nil
 	}
-	if *first < 1 || *first > maxPage {
-		return 0, model.Badf("first", "%d is not between 1 and %d", *first, maxPage)
+	if *first < 1 || *first > most {
+		return 0, model.Badf("first", "%d is not between 1 and %d", *first, most)
 	}
 	return *first, nil
 }

@@ -124,7 +124,7 @@ func (r *reading) eachSeat(ctx context.Context, f projections.SeatFilter, after 
 // seats reads one page. It walks over the rows that are not wanted, at most the
 // whole company and what was removed from it.
 func (r *reading) seats(ctx context.Context, q seatQuery, size int, cursor *string) (*model.SeatConnection, error) {
-	after, err := seatAfter(cursor)
+	after, err := handleAfter(cursorSeat, cursor)
 	if err != nil {
 		return nil, err
 	}
