@@ -95,6 +95,48 @@ func TestRegisterIsIdempotent(t *testing.T) {
 	})
 }
 
+// TestRegisterAllLeavesWhatIsNewer proves that a registration in batches that rests
+// on an old hint changes no mailbox which somebody registered behind it, under
+// whichever agent: of two nodes at different revisions of the company the older one
+// does not undo the newer.
+func TestRegisterAllLeavesWhatIsNewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := seattest.New(t, ttl)
+		old, newer := boot(t, f, "a"), boot(t, f, "b")
+		var hints []commands.Registration // as of the start: nothing is registered
+		for _, handle := range []string{"dev", "ops", "qa"} {
+			hints = append(hints, commands.Registration{Handle: handle, AgentID: "old-" + handle})
+		}
+		for _, handle := range []string{"dev", "ops"} {
+			if err := newer.cursors.Register(t.Context(), handle, "new-"+handle); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, err := range old.cursors.RegisterAll(t.Context(), hints) {
+			if err != nil {
+				t.Errorf("%s: %v", hints[i].Handle, err)
+			}
+		}
+		for handle, want := range map[string]string{"dev": "new-dev", "ops": "new-ops", "qa": "old-qa"} {
+			if _, box, err := f.Op.RetirementNow(t.Context(), handle); err != nil || box.AgentID != want || box.State != aggregates.MailboxRegistered {
+				t.Errorf("%s is registered as %+v, want agent %s: %v", handle, box, want, err)
+			}
+		}
+		// With what stands there in hand it is the caller's to change.
+		_, now, err := f.Op.RetirementNow(t.Context(), "dev")
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := []commands.Registration{{Handle: "dev", AgentID: "newest-dev", Known: now}}
+		if err := old.cursors.RegisterAll(t.Context(), again)[0]; err != nil {
+			t.Fatal(err)
+		}
+		if _, box, err := f.Op.RetirementNow(t.Context(), "dev"); err != nil || box.AgentID != "newest-dev" {
+			t.Errorf("registered anew as %+v, %v", box, err)
+		}
+	})
+}
+
 // TestTakeOver proves when a seat's mailbox may be taken over, and that each
 // refusal is told apart: by a later tenure, by a lost cursor, by another MAIL.
 func TestTakeOver(t *testing.T) {

@@ -14,10 +14,16 @@ import (
 // (design §2). Idempotent, so that any node may do it, at any boot (U1).
 // *aggregates.RetiringError: its retirement has begun to delete (R8).
 func (c *Cursors) Register(ctx context.Context, handle, agentID string) error {
+	return c.register(ctx, handle, agentID, true)
+}
+
+// register is Register; without over it leaves alone a mailbox that is registered
+// already, under whichever agent's id.
+func (c *Cursors) register(ctx context.Context, handle, agentID string, over bool) error {
 	sh := c.shell
 	return tries(events.SeatLease(handle), func() error {
 		now, err := sh.mailbox(ctx, handle)
-		if err != nil {
+		if err != nil || !over && now.State == aggregates.MailboxRegistered {
 			return err
 		}
 		decided, err := aggregates.DecideRegister(now, handle, agentID)
@@ -80,6 +86,9 @@ type Registration struct {
 // RegisterAll is Register for many, in batches: a company of 10,000 seats must not
 // cost 50,000 answers to wait for (U1). The answers stand at the places of the
 // registrations.
+//
+// A mailbox that somebody registered behind the caller's back stays as it is: it may
+// be under an agent's id that a newer revision of the company gave it.
 func (c *Cursors) RegisterAll(ctx context.Context, all []Registration) []error {
 	errs := make([]error, len(all))
 	mail, err := c.mail.Advance(ctx, events.StreamIdentity{}, 0)
@@ -111,7 +120,7 @@ func (c *Cursors) RegisterAll(ctx context.Context, all []Registration) []error {
 	for k, r := range c.shell.log.AppendEach(ctx, events.StreamFleet, ws) {
 		i := of[k]
 		if errs[i] = r.Err; errors.Is(r.Err, events.ErrConflict) { // the hint was old: on what the leader has
-			errs[i] = c.Register(ctx, all[i].Handle, all[i].AgentID)
+			errs[i] = c.register(ctx, all[i].Handle, all[i].AgentID, false)
 		}
 	}
 	return errs

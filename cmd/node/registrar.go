@@ -62,23 +62,47 @@ func (r *registrar) run(ctx context.Context) error {
 		case <-again:
 		}
 		again = nil
-		revision := r.n.roster.applied() // before the walk: it is what the walk is of, at least
-		if !r.walk(ctx) {
+		w := r.begin()
+		if !r.walk(ctx, w) {
 			again = time.After(registerAgain)
 			continue
 		}
-		if r.seen(ctx) {
-			r.n.host.Applied(ctx, revision) // the apply is complete (P5)
+		if r.seen(ctx, w) {
+			r.n.host.Applied(ctx, w.revision) // the apply is complete (P5)
 		}
 	}
+}
+
+// walkOf is what one walk goes by.
+type walkOf struct {
+	seats    []events.RosterSeat
+	revision uint64
+	position uint64 // of FLEET, in the view, when it began
+}
+
+func (r *registrar) begin() walkOf {
+	position := r.n.views.Copy(events.StreamFleet).Position
+	c, revision := r.n.roster.inForce()
+	return walkOf{c.Roster(), revision, position}
+}
+
+// outdated says whether the view has a newer revision than the walk goes by. What
+// it shows then is not the walk's to change: a renamed company's agents are others
+// (G1), and a node that cannot read its newest revision must not undo it (R5).
+func (r *registrar) outdated(w walkOf) bool {
+	var c projections.Company
+	err := r.n.view(func(v projections.Reader) (err error) {
+		c, _, err = v.Company()
+		return err
+	})
+	return err == nil && c.Revision > w.revision
 }
 
 // registerBatch bounds how many mailboxes are registered at once.
 const registerBatch = 1000
 
 // walk registers what is missing and says whether nothing is left.
-func (r *registrar) walk(ctx context.Context) bool {
-	c, _ := r.n.roster.current()
+func (r *registrar) walk(ctx context.Context, w walkOf) bool {
 	whole := true
 	var missing []commands.Registration
 	register := func() {
@@ -88,9 +112,9 @@ func (r *registrar) walk(ctx context.Context) bool {
 		}
 		missing = missing[:0]
 	}
-	for _, s := range c.Roster() {
+	for _, s := range w.seats {
 		m, known := r.mailbox(s.Handle)
-		if known && m.Usable() && m.AgentID == s.AgentID { // a renamed company's agents are others (G1)
+		if known && m.Usable() && (m.AgentID == s.AgentID || r.outdated(w)) {
 			delete(r.waits, s.Handle)
 			continue
 		}
@@ -136,7 +160,10 @@ func (r *registrar) refresh(ctx context.Context, missing []commands.Registration
 	}
 	for i := range missing {
 		m := &missing[i]
-		if now := records[subjects.MailboxRecord(m.Handle)]; now.Last > m.Known.Last {
+		// Under another agent it may be a newer revision's, which the view has not yet:
+		// with the older hint it is left as it is.
+		now := records[subjects.MailboxRecord(m.Handle)]
+		if others := now.State == aggregates.MailboxRegistered && now.AgentID != m.AgentID; now.Last > m.Known.Last && !others {
 			m.Known = now
 		}
 		m.HasCursors = true
@@ -196,22 +223,27 @@ func (r *registrar) waitFor(ctx context.Context, s events.RosterSeat, m projecti
 }
 
 // seen waits until the view shows every registration, so that the pass it wakes
-// finds them. It reports false when ctx ended first.
-func (r *registrar) seen(ctx context.Context) bool {
-	c, _ := r.n.roster.current()
-	for _, s := range c.Roster() {
+// finds them. It reports false when another walk is due first, or ctx ended.
+func (r *registrar) seen(ctx context.Context, w walkOf) bool {
+	for _, s := range w.seats {
 		for {
 			changed := r.n.views.Changed()
 			m, known := r.mailbox(s.Handle)
-			if known && m.Usable() && m.AgentID == s.AgentID {
+			usable := known && m.Usable()
+			if usable && (m.AgentID == s.AgentID || r.outdated(w)) {
 				break
 			}
-			if known && m.Retiring {
-				r.look() // marked meanwhile: it is waited for
+			// Marked meanwhile: it is waited for. Or somebody who went by an older
+			// revision was quicker: it is registered over that.
+			if known && m.Retiring || usable && m.Position > w.position {
+				r.look()
 				return false
 			}
 			select {
 			case <-ctx.Done():
+				return false
+			case <-r.want: // another revision: what is waited for here may never be
+				r.look()
 				return false
 			case <-changed:
 			}

@@ -46,6 +46,13 @@ func (r *roster) current() (c company.Company, known bool) {
 	return r.company, r.known
 }
 
+// inForce returns the company and which revision of it that is.
+func (r *roster) inForce() (company.Company, uint64) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.company, r.revision
+}
+
 // applied is the revision in force here, 0 before the first one.
 func (r *roster) applied() uint64 {
 	r.mu.RLock()
