@@ -58,17 +58,6 @@ func (x mailboxes) oldest(ctx context.Context, handle string) (events.Message, e
 	return first, err
 }
 
-// Codes of refusals of a retirement.
-const (
-	codeSeatPresent    = "SEAT_PRESENT"
-	codeUnknownMailbox = "UNKNOWN_MAILBOX"
-	codeAlreadyRetired = "ALREADY_RETIRED"
-	codeRetiring       = "RETIRING"
-	codeInGrace        = "IN_GRACE"
-	codeSeatHeld       = "HELD"
-	codeOlderProtocol  = "OLDER_PROTOCOL"
-)
-
 // retireMailbox retires the mailbox of a removed seat, on this node: what
 // excludes another that does so is the log.
 func (o *operator) retireMailbox(ctx context.Context, op graph.RetireMailbox, by graph.Act) (graph.Done, error) {

@@ -28,6 +28,14 @@ const (
 	codeNothingParked  = "NOTHING_PARKED"
 	codeAlreadyDecided = "ALREADY_DECIDED"
 	codeClipped        = "CLIPPED"
+
+	codeSeatPresent    = "SEAT_PRESENT"
+	codeUnknownMailbox = "UNKNOWN_MAILBOX"
+	codeAlreadyRetired = "ALREADY_RETIRED"
+	codeRetiring       = "RETIRING"
+	codeInGrace        = "IN_GRACE"
+	codeSeatHeld       = "HELD"
+	codeOlderProtocol  = "OLDER_PROTOCOL"
 )
 
 const nearestNames = 3 // offered to somebody who wrote an unknown one
