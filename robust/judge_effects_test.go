@@ -110,7 +110,8 @@ type mailCount struct {
 
 // judgeMail: whatever was acknowledged has its effect; once, or once more where
 // the run before was broken off by a fault, and then the completion says so (K1,
-// W1, case 15). A ledger that cannot be written fails open, and its node says so
+// W1, case 15); or, where its completion came after the next holder had begun, that
+// one's attempt. A ledger that cannot be written fails open, and its node says so
 // (K3): then there is one effect and no completion. What agents sent counts as acknowledged.
 func judgeMail(e *evidence) (violations []string, n mailCount) {
 	effects := map[string][]record{}
@@ -168,8 +169,15 @@ func (e *evidence) judgeOne(id, who string, effects []record, n *mailCount) stri
 		return ""
 	}
 	n.again++
-	if done.Attempts < len(effects) {
-		return fmt.Sprintf("%s, %s, had %d effects, and its completion tells of %d attempts", id, who, len(effects), done.Attempts)
+	told, last := done.Attempts, effects[len(effects)-1]
+	if done.Epoch < last.Epoch {
+		// A former holder's completion landed after its successor had looked for one:
+		// nothing fences it (W4). The successor told its agent, and its log, of the
+		// attempt.
+		told = last.Attempt
+	}
+	if told < len(effects) {
+		return fmt.Sprintf("%s, %s, had %d effects, and %d attempts are told of", id, who, len(effects), told)
 	}
 	for _, r := range effects[:len(effects)-1] {
 		if !e.broken(r) {
@@ -257,6 +265,11 @@ func TestJudgeMail(t *testing.T) {
 	effect := func(attempt int, at int64) record {
 		return record{Kind: recEffect, Seat: "s", Node: "a", Events: []string{"m"}, Attempt: attempt, At: at}
 	}
+	later := func(attempt int, at int64) record { // by the seat's next holder
+		r := effect(attempt, at)
+		r.Epoch++
+		return r
+	}
 	id := workID("s", "m")
 	done := func(attempts int, outcome events.Outcome) map[string]events.TurnCompleted {
 		return map[string]events.TurnCompleted{id: {Attempts: attempts, Outcome: outcome}}
@@ -279,6 +292,8 @@ func TestJudgeMail(t *testing.T) {
 		"twice, explained":  {[]record{effect(1, 1), effect(2, 2)}, done(2, events.OutcomeDone), nil, hit, 0, false},
 		"twice, no attempt": {[]record{effect(1, 1), effect(1, 2)}, done(1, events.OutcomeDone), nil, hit, 1, false},
 		"twice, no fault":   {[]record{effect(1, 1), effect(2, 2)}, done(2, events.OutcomeDone), nil, nil, 1, false},
+		"twice, late":       {[]record{effect(1, 1), later(2, 2)}, done(1, events.OutcomeDone), nil, hit, 0, false},
+		"late, no attempt":  {[]record{effect(1, 1), later(1, 2)}, done(1, events.OutcomeDone), nil, hit, 1, false},
 		"reported":          {[]record{effect(1, 1)}, nil, nil, nil, 0, true},
 		"reported, lost":    {nil, nil, nil, nil, 1, true},
 		"reported, twice":   {[]record{effect(1, 1), effect(2, 2)}, nil, nil, hit, 1, true},
