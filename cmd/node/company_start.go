@@ -118,10 +118,16 @@ func (n *node) hadCompany(ctx context.Context, digest string, before uint64) (bo
 // would claim seats whose agents it does not know, and fail their mail. It keeps
 // what it holds, claims nothing and takes nothing for removed (P10, R5).
 func (n *node) converged() bool {
+	seen, err := n.revisionSeen()
+	return err == nil && seen <= n.roster.applied()
+}
+
+// revisionSeen is the company's newest revision in this node's view, 0 for none.
+func (n *node) revisionSeen() (uint64, error) {
 	var c projections.Company
 	err := n.view(func(r projections.Reader) (err error) {
 		c, _, err = r.Company()
 		return err
 	})
-	return err == nil && c.Revision <= n.roster.applied()
+	return c.Revision, err
 }

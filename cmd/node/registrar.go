@@ -90,12 +90,8 @@ func (r *registrar) begin() walkOf {
 // it shows then is not the walk's to change: a renamed company's agents are others
 // (G1), and a node that cannot read its newest revision must not undo it (R5).
 func (r *registrar) outdated(w walkOf) bool {
-	var c projections.Company
-	err := r.n.view(func(v projections.Reader) (err error) {
-		c, _, err = v.Company()
-		return err
-	})
-	return err == nil && c.Revision > w.revision
+	seen, err := r.n.revisionSeen()
+	return err == nil && seen > w.revision
 }
 
 // registerBatch bounds how many mailboxes are registered at once.
