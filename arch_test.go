@@ -107,7 +107,7 @@ var thirdParty = []thirdPartyRule{
 	{"pgregory.net/rapid", nil, []string{everything}, testsWhy},
 	{"go.uber.org/goleak", nil, []string{everything}, testsWhy},
 	{"github.com/google/go-cmp", nil, []string{everything}, testsWhy},
-	{"github.com/cockroachdb/datadriven", nil, []string{everything}, testsWhy},
+	{"github.com/cockroachdb/datadriven", []string{"sim"}, []string{everything}, testsWhy + "; sim/, which nobody imports, reads its scripts with it"},
 	{"github.com/anishathalye/porcupine", nil, []string{everything}, testsWhy},
 }
 

@@ -77,7 +77,7 @@ func (h *Host) empty(ctx context.Context, by string, progress Progress) error {
 			if !tried[handle] {
 				to = targets(handle)
 			}
-			if h.moveOrRelease(ctx, handle, to, events.HandoffDrain, events.ReasonDrain) {
+			if h.moveOrRelease(ctx, handle, to, by, events.HandoffDrain, events.ReasonDrain) {
 				tried[handle] = true
 			}
 		}

@@ -245,6 +245,15 @@ func TestCordonTakesNothing(t *testing.T) {
 		if na, nb := len(a.Host.Held()), len(b.Host.Held()); na != 4 || nb != 0 {
 			t.Errorf("after the drain a holds %d and b %d, want 4 and 0", na, nb)
 		}
+		asked := 0
+		for _, r := range f.History(events.StreamFleet) {
+			if e, is := r.Event.(events.HandoffRequested); is && e.Reason == events.HandoffDrain && e.By == "ops@acme.example" {
+				asked++
+			}
+		}
+		if asked != 2 {
+			t.Errorf("%d handoffs name who asked for the drain, want 2", asked)
+		}
 		if err := b.Host.Ready(); err != nil {
 			t.Errorf("a drained node stays up: %v", err)
 		}

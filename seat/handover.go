@@ -121,14 +121,14 @@ func (h *Host) unfit(handle string) events.DeclineReason {
 // none, or when the handoff cannot even begin, it gives the seat back plainly,
 // as the source text has it. It reports false when the seat is on its way
 // already, or is not one that could go.
-func (h *Host) moveOrRelease(ctx context.Context, handle string, to events.Incarnation, saga events.HandoffReason, plain events.Reason) bool {
+func (h *Host) moveOrRelease(ctx context.Context, handle string, to events.Incarnation, by string, saga events.HandoffReason, plain events.Reason) bool {
 	if !h.beginMove(handle) {
 		return false
 	}
 	h.work.Go(func() {
 		defer h.endMove(handle)
 		if to != "" {
-			_, err := h.handOff(ctx, handle, to, saga, string(h.deps.Self))
+			_, err := h.handOff(ctx, handle, to, saga, by)
 			var already *sagas.OpenError
 			if err == nil || errors.As(err, &already) {
 				return

@@ -162,7 +162,7 @@ func (h *Host) giveBackExcess(ctx context.Context, s Sight, view placement.View,
 	targets := h.targets(s, view)
 	move := func(handle string, saga events.HandoffReason, plain events.Reason) {
 		if to := targets(handle); !h.declinedLately(handle, to) {
-			h.moveOrRelease(ctx, handle, to, saga, plain)
+			h.moveOrRelease(ctx, handle, to, string(h.deps.Self), saga, plain)
 		}
 	}
 	for _, handle := range plan.Moved {

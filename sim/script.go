@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cockroachdb/datadriven"
 )
 
 // Script is what befalls a fleet.
@@ -125,16 +127,21 @@ func Parse(r io.Reader) (Script, error) {
 	return s, nil
 }
 
-func (s *Script) line(text string) (err error) {
-	words := strings.Fields(text)
-	if len(words) == 0 {
+func (s *Script) line(text string) error {
+	if about, ok := strings.CutPrefix(text, "#"); ok {
+		s.About = append(s.About, strings.TrimSpace(about))
 		return nil
 	}
-	rest := words[1:]
+	word, args, err := datadriven.ParseLine(text)
+	if err != nil || word == "" {
+		return err
+	}
+	var rest []string
+	for _, arg := range args {
+		rest = append(rest, arg.Key)
+	}
 	one := strings.Join(rest, " ")
-	switch words[0] {
-	case "#":
-		s.About = append(s.About, one)
+	switch word {
 	case "seed":
 		s.Seed, err = strconv.ParseUint(one, 10, 64)
 	case "ttl":
@@ -149,28 +156,28 @@ func (s *Script) line(text string) (err error) {
 		s.For, err = time.ParseDuration(one)
 	case "at":
 		var step Step
-		step, err = parseStep(rest)
+		step, err = parseStep(args)
 		s.Steps = append(s.Steps, step)
 	default:
-		err = fmt.Errorf("no word %q", words[0])
+		err = fmt.Errorf("no word %q", word)
 	}
 	return err
 }
 
-func parseStep(words []string) (s Step, err error) {
-	if len(words) < 2 {
+func parseStep(args []datadriven.CmdArg) (s Step, err error) {
+	if len(args) < 2 {
 		return s, fmt.Errorf("a step is: at TIME VERB key=value …")
 	}
-	if s.At, err = time.ParseDuration(words[0]); err != nil {
+	if s.At, err = time.ParseDuration(args[0].Key); err != nil {
 		return s, err
 	}
-	s.Do = Verb(words[1])
+	s.Do = Verb(args[1].Key)
 	if !slices.Contains(verbs, s.Do) {
 		return s, fmt.Errorf("no verb %q; there are %q", s.Do, verbs)
 	}
-	for _, word := range words[2:] {
-		key, value, _ := strings.Cut(word, "=")
-		switch key {
+	for _, arg := range args[2:] {
+		value := strings.Join(arg.Vals, " ")
+		switch arg.Key {
 		case "node":
 			s.Node = value
 		case "seat":
@@ -186,7 +193,7 @@ func parseStep(words []string) (s Step, err error) {
 		case "for":
 			s.For, err = time.ParseDuration(value)
 		default:
-			err = fmt.Errorf("no key %q", key)
+			err = fmt.Errorf("no key %q", arg.Key)
 		}
 		if err != nil {
 			return s, err
