@@ -241,6 +241,16 @@ type mailFlow struct {
 // flow starts mail to n seats; the node it is posted through must live on.
 func (h *hosted) flow(tb testing.TB, n int, every time.Duration) *mailFlow {
 	tb.Helper()
+	handles := make([]string, n)
+	for i := range handles {
+		handles[i] = seatName(i)
+	}
+	return h.flowTo(tb, every, handles...)
+}
+
+// flowTo is flow to these seats.
+func (h *hosted) flowTo(tb testing.TB, every time.Duration, handles ...string) *mailFlow {
+	tb.Helper()
 	f := &mailFlow{sent: map[string]string{}}
 	ctx, cancel := context.WithCancel(tb.Context())
 	var posting sync.WaitGroup
@@ -253,7 +263,7 @@ func (h *hosted) flow(tb testing.TB, n int, every time.Duration) *mailFlow {
 				return
 			case <-tick.C:
 			}
-			id, handle := fmt.Sprintf("m-%05d", i), seatName(i%n)
+			id, handle := fmt.Sprintf("m-%05d", i), handles[i%len(handles)]
 			began := time.Now()
 			if err := post(context.WithoutCancel(ctx), h.shell, handle, id); err != nil {
 				tb.Errorf("post %s: %v", id, err)
