@@ -19,7 +19,17 @@ func TestPausedSeatsNodeIsKilled(t *testing.T) {
 	p.until(0, p.shared)
 	a, b := p.nodes["a"], p.nodes["b"]
 	held, free := p.seats("a")[0], p.seats("a")[1]
-	b.must(nil, "seat", "pause", held, "--reason", "a look at its mail")
+	// A node takes in what its view has before it reads on: once a's has what comes
+	// after the pause, the pause is in force there.
+	for _, command := range [][]string{{"pause", held}, {"pause", free}, {"resume", free}} {
+		var done struct{ Position string }
+		b.must(&done, "seat", command[0], command[1], "--reason", "a look at its mail", "-o", "json")
+		eventually(t, 20*time.Second, "a has read it", func() bool {
+			var f apiFleet
+			a.must(&f, "fleet", "-o", "json")
+			return epochOf(t, f.AsOf.Position) >= epochOf(t, done.Position)
+		})
+	}
 	b.must(nil, "send", held, "--id", "before")
 	mark := b.mark()
 	a.kill()

@@ -76,8 +76,16 @@ func TestCompanyIsRenamed(t *testing.T) {
 	a.apply(t, renamed(t, less, "Acme"))
 	awaitShares(t, 30*time.Second, nodes, seats/2, seats/2)
 	gone, paused := seatName(seats), seatName(0)
-	if _, err := a.shell.Pause(t.Context(), paused, false, "test", "ops"); err != nil {
-		t.Fatal(err)
+	for range 2 { // a node takes in what its view has before it reads on: then the first is in force
+		at, err := a.shell.Pause(t.Context(), paused, false, "test", "ops")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range nodes {
+			if err := h.views.AwaitPosition(t.Context(), events.StreamFleet, at); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	for handle, id := range map[string]string{paused: "before", gone: "late"} {
 		if err := post(t.Context(), a.shell, handle, id); err != nil {
