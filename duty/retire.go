@@ -13,9 +13,9 @@ import (
 	"github.com/seat-tenure/tenure/sagas"
 )
 
-// errTooLong: the tenure that the retirement rests on is not to be trusted any
-// longer (R6).
-var errTooLong = errors.New("the retirement took longer than its budget, or than half the lease TTL; the next tick tries again")
+// ErrTooLong: the tenure that the retirement rests on is not to be trusted any
+// longer (R6). What it began is gone on with by a later tick.
+var ErrTooLong = errors.New("the retirement took longer than its budget, or than half the lease TTL; the next tick tries again")
 
 // bound is how long one retirement may act, from before its claim was sent (R6).
 func (m *Mailboxes) bound() time.Duration { return min(m.timings.Budget, m.cfg.TTL/2) }
@@ -114,7 +114,7 @@ const maxSteps = 8
 func (r *retirement) run(ctx context.Context) error {
 	for range maxSteps {
 		if clock.HolderElapsed(r.began, r.m.deps.Now()) >= r.m.bound() {
-			return errTooLong
+			return ErrTooLong
 		}
 		effect := sagas.NextRetirement(r.state, sagas.RetirementView{
 			Owner: r.tenure.Owner, Epoch: r.tenure.Epoch, Unseen: r.unseen, Stale: r.m.timings.ResumeAfter, Now: r.now,
@@ -230,7 +230,8 @@ func (e *UnregisteredError) Error() string {
 // Retire retires the mailbox of a removed seat on behalf of an operator: the same
 // saga, without waiting for the next tick, and with now not for the rest of the
 // grace either. Errors: *PresentError, *UnregisteredError, *HeldError,
-// sagas.RetiringError, sagas.GraceError, and whatever leaves it unknown.
+// sagas.RetiringError, sagas.GraceError, *aggregates.FencedError, *sagas.NotMineError,
+// ErrTooLong, and whatever leaves it unknown.
 func (m *Mailboxes) Retire(ctx context.Context, handle string, now bool) (sagas.Retirement, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -94,13 +94,23 @@ func (f fleetSight) Roster(ctx context.Context) (duty.Roster, error) {
 		return duty.Roster{}, err
 	}
 	if !found {
-		return duty.Roster{}, errors.New("no company was applied yet")
+		return duty.Roster{}, errNoCompany
 	}
 	newest := r.Event.(events.CompanyApplied)
 	if have := f.n.roster.applied(); have != newest.Revision {
-		return duty.Roster{}, fmt.Errorf("this node has applied revision %d of the company, and the newest is %d", have, newest.Revision)
+		return duty.Roster{}, &behindError{have, newest.Revision}
 	}
 	return rosterOf(r.Seq, newest), nil
+}
+
+var errNoCompany = errors.New("no company was applied yet")
+
+// behindError: this node has not applied the company's newest revision, so it cannot
+// say which seats there are. Mostly it will have in a moment.
+type behindError struct{ have, newest uint64 }
+
+func (e *behindError) Error() string {
+	return fmt.Sprintf("this node has applied revision %d of the company, and the newest is %d", e.have, e.newest)
 }
 
 func rosterOf(position uint64, c events.CompanyApplied) duty.Roster {

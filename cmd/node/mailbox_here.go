@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/seat-tenure/tenure/aggregates"
 	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/duty"
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/graph"
+	"github.com/seat-tenure/tenure/graph/model"
 	"github.com/seat-tenure/tenure/sagas"
 )
 
@@ -69,7 +72,8 @@ func (o *operator) retireMailbox(ctx context.Context, op graph.RetireMailbox, by
 	return graph.Done{Position: s.Last, Saga: s.ID()}, nil
 }
 
-// notRetired makes one kind of all that refuses a retirement; other errors pass.
+// notRetired makes one kind of all that refuses a retirement, and of what cannot be
+// told now; other errors pass.
 func notRetired(err error) error {
 	var (
 		present  *duty.PresentError
@@ -77,6 +81,9 @@ func notRetired(err error) error {
 		held     *duty.HeldError
 		retiring *sagas.RetiringError
 		grace    *sagas.GraceError
+		others   *sagas.NotMineError
+		fenced   *aggregates.FencedError
+		behind   *behindError
 	)
 	switch {
 	case errors.As(err, &present):
@@ -93,8 +100,20 @@ func notRetired(err error) error {
 		return refuse(codeRetiring, "%v", retiring)
 	case errors.As(err, &grace):
 		return refuse(codeInGrace, "%v; --now does not wait for the rest", grace)
+	case errors.As(err, &others):
+		return refuse(codeRetiring, "%v", others)
+	case errors.As(err, &fenced):
+		return refuse(codeSeatHeld, "%v", fenced)
 	case errors.Is(err, commands.ErrCompanyMoved):
 		return refuse(codeSeatPresent, "%v; look again", err)
+	case errors.Is(err, events.ErrSwapped):
+		return refuse(codeMailSwapped, "%v; --now gives up what the lost stream had for the seat", err)
+	case errors.Is(err, errNoCompany):
+		return refuse(codeUnknownMailbox, "%v", err)
+	case errors.As(err, &behind):
+		return model.Unavailablef("%v; ask again in a moment", behind)
+	case errors.Is(err, duty.ErrTooLong):
+		return fmt.Errorf("%w: %w", events.ErrUnknown, err)
 	}
 	return err
 }

@@ -36,6 +36,7 @@ const (
 	codeInGrace        = "IN_GRACE"
 	codeSeatHeld       = "HELD"
 	codeOlderProtocol  = "OLDER_PROTOCOL"
+	codeMailSwapped    = "MAIL_SWAPPED"
 )
 
 const nearestNames = 3 // offered to somebody who wrote an unknown one

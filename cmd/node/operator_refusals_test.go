@@ -7,8 +7,11 @@ import (
 
 	"github.com/seat-tenure/tenure/aggregates"
 	"github.com/seat-tenure/tenure/broker"
+	"github.com/seat-tenure/tenure/commands"
+	"github.com/seat-tenure/tenure/duty"
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/graph"
+	"github.com/seat-tenure/tenure/graph/model"
 	"github.com/seat-tenure/tenure/sagas"
 	"github.com/seat-tenure/tenure/seat"
 )
@@ -48,6 +51,42 @@ func TestRefusals(t *testing.T) {
 	}
 	if got := code(refusedBy(events.ErrUnknown, "b")); got != "" {
 		t.Errorf("a lost answer: got the refusal %q", got)
+	}
+}
+
+// TestRefusedRetirements: whatever says no to a retirement reaches the operator as a
+// refusal with its code, and what another moment tells otherwise as unavailable, not
+// as a fault of the node.
+func TestRefusedRetirements(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want string // "" for no refusal
+	}{
+		"the company has the seat":  {&duty.PresentError{Handle: "dev"}, "SEAT_PRESENT"},
+		"the company moved on":      {commands.ErrCompanyMoved, "SEAT_PRESENT"},
+		"no mailbox":                {&duty.UnregisteredError{Handle: "dev"}, "UNKNOWN_MAILBOX"},
+		"no company":                {errNoCompany, "UNKNOWN_MAILBOX"},
+		"retired":                   {&duty.UnregisteredError{Handle: "dev", Retired: true}, "ALREADY_RETIRED"},
+		"held":                      {&duty.HeldError{Handle: "dev", Refused: events.RefusedHeld}, "HELD"},
+		"an older build":            {&duty.HeldError{Handle: "dev", Refused: events.RefusedProtocol}, "OLDER_PROTOCOL"},
+		"the seat is back meantime": {errors.Join(&aggregates.FencedError{Handle: "dev"}, errors.New("unmarked")), "HELD"},
+		"another's":                 {&sagas.RetiringError{Handle: "dev"}, "RETIRING"},
+		"taken over meanwhile":      {&sagas.NotMineError{Handle: "dev"}, "RETIRING"},
+		"the grace":                 {&sagas.GraceError{Handle: "dev"}, "IN_GRACE"},
+		"another MAIL":              {events.ErrSwapped, "MAIL_SWAPPED"},
+		"no answer":                 {events.ErrUnavailable, ""},
+		"a fault of somebody":       {errors.New("disk"), ""},
+	} {
+		if got := code(notRetired(fmt.Errorf("asked: %w", tc.err))); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+	var shown *model.Error
+	if err := notRetired(&behindError{6, 7}); !errors.As(err, &shown) || shown.Code != model.Unavailable {
+		t.Errorf("a node that is behind: %v", err)
+	}
+	if err := notRetired(duty.ErrTooLong); !errors.Is(err, events.ErrUnknown) {
+		t.Errorf("one that took too long: %v", err)
 	}
 }
 
