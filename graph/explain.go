@@ -51,6 +51,10 @@ func (q queryResolver) ExplainPlacement(ctx context.Context, handle string, with
 		v.RosterKnown = false
 		x = placement.Explain(v, handle)
 	}
+	if x.Verdict == placement.SeatFree && seat.Ended != nil && seat.Ended.End == projections.EndFenced {
+		// Placement knows no holder, and the lease may not be free yet (L6).
+		x.Why += "; its last tenure was fenced, so not before its holder gives it back or that tenure's time is over"
+	}
 	out := &model.PlacementExplanation{
 		Handle: x.Handle, Verdict: string(x.Verdict), Holder: text(x.Holder), Group: x.Group,
 		Eligible: x.Eligible, Rules: x.Rules, Why: x.Why,

@@ -59,7 +59,7 @@ func (a *api) routes() http.Handler {
 	mux.HandleFunc("/ready", a.only(a.ready, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		a.refuse(w, http.StatusNotFound, &model.Error{
-			Code: model.NotFound, Message: "there is /graphql, /query/fleet, /events, /health and /ready",
+			Code: model.NotFound, Message: "there is /graphql, /query/fleet, /events, /metrics, /health and /ready",
 		})
 	})
 	return a.guard(a.recovering(mux))

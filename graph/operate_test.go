@@ -114,6 +114,17 @@ func TestOperationArguments(t *testing.T) {
 	}
 }
 
+// TestExplainOfAFencedSeat: nobody holds it, and yet it may not be claimed at once,
+// which the arithmetic of placement does not know.
+func TestExplainOfAFencedSeat(t *testing.T) {
+	w := acme(t)
+	w.lives[nodeC] = graph.Live
+	got := ask(t, w, `{ explainPlacement(handle: "cat") { verdict why } }`, nil)
+	if !strings.Contains(got.Raw, `"verdict":"free"`) || !strings.Contains(got.Raw, "its last tenure was fenced") {
+		t.Errorf("got %s", got.Raw)
+	}
+}
+
 // TestActorIsTheTokensName: the log is told the name of the token that was
 // shown, never the token, and of one without a name a name that can be told.
 func TestActorIsTheTokensName(t *testing.T) {

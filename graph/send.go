@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -122,7 +123,7 @@ func (m mutationResolver) addressed(ctx context.Context, handle string) error {
 	switch {
 	case !known:
 		nearest := c.Nearest(clip(handle), nearestHandles)
-		message := "the company has no seat of that handle"
+		message := fmt.Sprintf("the company has no seat %q", clip(handle))
 		if len(nearest) > 0 {
 			message += "; did you mean " + strings.Join(nearest, ", ") + "?"
 		}

@@ -78,7 +78,7 @@ func TestCompanyApplyOnAFleet(t *testing.T) {
 		got := revisions(a)
 		return got["a"] == 2 && got["b"] == 2
 	})
-	if _, stderr, code := a.tenure("send", "writer"); code != exitFailed || !strings.Contains(stderr, "no seat of that handle") {
+	if _, stderr, code := a.tenure("send", "writer"); code != exitFailed || !strings.Contains(stderr, "the company has no seat") {
 		t.Errorf("mail to a removed seat: %d %s", code, stderr)
 	}
 
