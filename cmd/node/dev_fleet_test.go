@@ -254,7 +254,7 @@ func TestFleetKeepsItsData(t *testing.T) {
 	if code := p.stop(); code != 0 {
 		t.Fatalf("told to stop, the fleet ended with %d", code)
 	}
-	if n := p.logs.count(`msg=node_stopped .*err=<nil>`); n != 4 {
+	if n := p.logs.count(`msg=node_stopped node=\S+$`); n != 4 {
 		t.Errorf("%d of 4 nodes stopped in order", n)
 	}
 

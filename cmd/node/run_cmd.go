@@ -67,7 +67,7 @@ func runNode(ctx context.Context, cfg Config, doc *companyDoc, stderr io.Writer,
 	defer closeLog()
 	n, err := boot(ctx, cfg, log, doc)
 	if err != nil && ctx.Err() != nil { // told to stop: what it broke off is no news
-		log.Info("node_stopped", "node", cfg.Node.ID, "err", nil, "while", "starting")
+		log.Info("node_stopped", "node", cfg.Node.ID, "while", "starting")
 		return nil
 	}
 	if err != nil {
@@ -77,8 +77,12 @@ func runNode(ctx context.Context, cfg Config, doc *companyDoc, stderr io.Writer,
 	up(n)
 	defer hurryOnSignals(ctx, n, log)()
 	err = n.run(ctx)
-	log.Info("node_stopped", "node", cfg.Node.ID, "err", err)
-	return err
+	if err != nil {
+		log.Info("node_stopped", "node", cfg.Node.ID, "err", err)
+		return err
+	}
+	log.Info("node_stopped", "node", cfg.Node.ID)
+	return nil
 }
 
 // hurryOnSignals takes the signals after the first, which ended ctx: the second
