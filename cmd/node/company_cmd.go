@@ -220,7 +220,7 @@ runner does. A role that becomes a human's is REMOVED.`,
 
 func (c *cli) companyApplyCommand() *cobra.Command {
 	var a act
-	expected := -1
+	expected := noRevision
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
 		Short: "make a company file the newest revision",
@@ -239,9 +239,6 @@ placed elsewhere go there. A turn in flight ends as it began.`,
 		Example: "  tenure company apply company.yaml --reason 'a second writer'\n  tenure company apply company.yaml --dry-run\n  tenure company apply company.yaml --expected-revision 7 --reason 'a second writer'",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("expected-revision") && expected < 0 {
-				return usagef("--expected-revision: %d is below 0; write 0 for the first revision of all", expected)
-			}
 			if err := a.check(); err != nil {
 				return err
 			}
@@ -254,12 +251,11 @@ placed elsewhere go there. A turn in flight ends as it began.`,
 			if reason == "" {
 				reason = "what it would change"
 			}
-			return c.applyFile(cmd, args[0], expected, a.dryRun, reason)
+			return c.applyFile(cmd, args[0], int(expected), a.dryRun, reason)
 		},
 	}
 	a.add(cmd)
-	cmd.Flags().IntVar(&expected, "expected-revision", -1, "refuse unless this revision is in force; 0: none was applied yet (default: the one in force now)")
-	cmd.Flags().Lookup("expected-revision").DefValue = ""
+	cmd.Flags().Var(&expected, "expected-revision", "refuse unless this revision is in force; 0: none was applied yet (default the one in force now)")
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,8 +24,31 @@ type apiRevision struct {
 
 const revisionFields = `revision name digest seatCount position appliedAt actor reason`
 
+// revisionFlag is the number of a revision, noRevision when none is named.
+type revisionFlag int
+
+const noRevision revisionFlag = -1
+
+func (r *revisionFlag) String() string {
+	if *r == noRevision {
+		return ""
+	}
+	return strconv.Itoa(int(*r))
+}
+
+func (r *revisionFlag) Set(s string) error {
+	n, err := strconv.ParseUint(s, 10, 31) // an Int of the API
+	if err != nil {
+		return errors.New("write the number of a revision; `tenure company revisions` lists them")
+	}
+	*r = revisionFlag(n)
+	return nil
+}
+
+func (r *revisionFlag) Type() string { return "number" }
+
 func (c *cli) companyShowCommand() *cobra.Command {
-	var revision int
+	revision := noRevision
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "the company document as it was applied",
@@ -34,14 +58,13 @@ it.`,
 		Example: "  tenure company show > company.yaml\n  tenure company show --revision 3\n  tenure company show -o json | jq '{revision, actor, reason}'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("revision") && revision < 1 {
-				return usagef("--revision: %d is no revision; the first one is 1", revision)
+			if revision == 0 {
+				return usagef("--revision: 0 is no revision; the first one is 1")
 			}
-			return c.showCompany(cmd, revision)
+			return c.showCompany(cmd, int(revision))
 		},
 	}
-	cmd.Flags().IntVar(&revision, "revision", 0, "number of the revision (default the one in force)")
-	cmd.Flags().Lookup("revision").DefValue = ""
+	cmd.Flags().Var(&revision, "revision", "number of the revision (default the one in force)")
 	return cmd
 }
 

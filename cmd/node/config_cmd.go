@@ -141,8 +141,8 @@ func configPrintCommand() *cobra.Command {
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
-	if err := cobra.NoArgs(cmd, args); err != nil {
-		return &exitError{Code: exitUsage, Err: err}
+	if len(args) > 0 {
+		return usagef("%q takes no arguments, and %q is one; add --help to see its flags", cmd.CommandPath(), args[0])
 	}
 	return nil
 }

@@ -3,13 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seat-tenure/tenure/company/strictyaml"
 	"github.com/seat-tenure/tenure/examples"
 )
 
@@ -84,12 +87,14 @@ func (f *devFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.companyFile, "company", "", "company file instead of Acme, taken up as run does")
 	flags.IntVar(&f.ttlSeconds, "lease-ttl-seconds", 0, fmt.Sprintf("lease TTL of a fleet that starts here (default %d, with --nodes %d)",
 		DefaultConfig().Coordination.LeaseTTLSeconds, fleetTTLSeconds))
-	cmd.MarkFlagsMutuallyExclusive("data-dir", "ephemeral")
 }
 
 func (f *devFlags) check() error {
 	if err := checkFleetSize(f.nodes); err != nil {
 		return err
+	}
+	if f.ephemeral && f.dataDir != "" {
+		return usagef("--ephemeral keeps nothing, and --data-dir says where to keep it; leave one of them out")
 	}
 	if f.nodes > 1 && f.natsListen != "" {
 		return usagef("--nats-listen goes with one node; write stream.listen into the node files of a fleet of your own, as in examples/fleet")
@@ -140,9 +145,30 @@ func (f *devFlags) config() (Config, error) {
 	}
 	cfg, _, err := LoadConfig("", nil, flags)
 	if err != nil {
-		return Config{}, &exitError{exitUsage, err}
+		return Config{}, &exitError{exitUsage, ofDev(err)}
 	}
 	return cfg, nil
+}
+
+// devFlagOf has the flags of dev that set a value of the node file under a name
+// of their own, by the flag that run has for it.
+var devFlagOf = map[string]string{
+	"--api-listen": "--listen", "--stream-listen": "--nats-listen", "--coordination-lease-ttl-seconds": "--lease-ttl-seconds",
+}
+
+// ofDev names the flags that dev was called with.
+func ofDev(err error) error {
+	var problems strictyaml.Problems
+	if !errors.As(err, &problems) {
+		return err
+	}
+	own := slices.Clone(problems)
+	for i, p := range own {
+		if flag, is := devFlagOf[p.Source]; is {
+			own[i].Source, own[i].Path = flag, ""
+		}
+	}
+	return own
 }
 
 // devBanner says where the node is and what to try.
@@ -151,23 +177,24 @@ func devBanner(w io.Writer, n *node, ephemeral bool) {
 	if ephemeral {
 		kept += " (removed at the end)"
 	}
+	c, _ := n.roster.current()
 	addr := ""
 	if n.url() != "http://"+DefaultConfig().API.Listen {
 		addr = " --addr " + n.url()
 	}
 	fmt.Fprintf(w, `
-Tenure is running: company Acme, five seats, one node.
+Tenure is running: %s, one node.
 
   API    %s/graphql
   data   %s
 
 Three things to try in another terminal:
 
-  bin/tenure%[3]s send writer --data '{"text":"hello"}' --wait
-  bin/tenure%[3]s fleet
-  bin/tenure%[3]s audit
+  %[4]s send %[5]s --data '{"text":"hello"}' --wait
+  %[4]s fleet
+  %[4]s audit
 
 Ctrl-C gives the seats back and stops.
 
-`, n.url(), kept, addr)
+`, companyWords(c), n.url(), kept, shellQuote(os.Args[0])+addr, aSeat(c))
 }

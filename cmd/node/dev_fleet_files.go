@@ -78,7 +78,7 @@ func nodeFileText(plan *fleetPlan, n *devNode, set map[string]string) (string, e
 	}
 	cfg, _, err := LoadConfig("", nil, flags)
 	if err != nil {
-		return "", &exitError{exitUsage, err}
+		return "", &exitError{exitUsage, ofDev(err)}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, fleetFileHead, n.id, plan.Nodes, shellQuote(n.file))

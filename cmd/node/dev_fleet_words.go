@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seat-tenure/tenure/company"
@@ -12,7 +13,7 @@ import (
 // banner says where the nodes are and what to try.
 func (r *fleetRun) banner(f devFleet, c company.Company) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nTenure is running: company %s, %d seats, %d nodes.\n\n", c.Name, len(c.AgentSeats()), len(r.nodes))
+	fmt.Fprintf(&b, "\nTenure is running: %s, %d nodes.\n\n", companyWords(c), len(r.nodes))
 	var carriers []string
 	for _, n := range r.nodes {
 		role := "client"
@@ -30,10 +31,6 @@ func (r *fleetRun) banner(f devFleet, c company.Company) string {
 	if first != "http://"+DefaultConfig().API.Listen {
 		addr = " --addr " + first
 	}
-	seat := "SEAT"
-	if seats := c.AgentSeats(); len(seats) > 0 {
-		seat = seats[len(seats)-1].Handle
-	}
 	tenure := shellQuote(os.Args[0]) + addr
 	fmt.Fprintf(&b, `  data     %s
 
@@ -50,8 +47,25 @@ Then kill a node, and see the others take its seats once its leases lapse:
 The log stands while two of %[5]s do. A killed node stays down; how to bring it
 back is said here. Ctrl-C gives the seats back and stops all.
 
-`, kept, tenure, seat, shellQuote(filepath.Join(r.nodes[1].dir, "pid")), strings.Join(carriers, ", "))
+`, kept, tenure, aSeat(c), shellQuote(filepath.Join(r.nodes[1].dir, "pid")), strings.Join(carriers, ", "))
 	return b.String()
+}
+
+// companyWords is a company in a few words.
+func companyWords(c company.Company) string {
+	return fmt.Sprintf("company %s, %s", c.Name, count(len(c.AgentSeats()), "seat"))
+}
+
+// aSeat is a seat to try things on: the demo company's writer, or one that is there.
+func aSeat(c company.Company) string {
+	seats := c.AgentSeats()
+	switch {
+	case len(seats) == 0:
+		return "SEAT"
+	case slices.ContainsFunc(seats, func(s company.Role) bool { return s.Handle == "writer" }):
+		return "writer"
+	}
+	return seats[len(seats)-1].Handle
 }
 
 // obituary says that a node has ended and how to bring it back.

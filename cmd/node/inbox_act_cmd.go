@@ -18,7 +18,7 @@ it or what runs it. It is sent once, however often that is asked for, and what t
 seat has done since is not done again. Where one of the positions cannot be replayed,
 none is.`,
 		Example: "  tenure inbox replay writer 12 14 --reason 'the provider is back'\n  tenure inbox replay writer --all --dry-run",
-		Args:    handleAndPositions(0, maxAtOnce),
+		Args:    handleAndPositions("parked", 0, maxAtOnce),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 1) {
 				return usagef("say which: positions of `tenure inbox parked %s`, or --all", args[0])
@@ -43,7 +43,7 @@ func (c *cli) inboxDropCommand() *cobra.Command {
 again. Its record stays readable until it is 90 days old. Where one of the positions
 cannot be dropped, none is.`,
 		Example: "  tenure inbox drop writer 12 --reason 'a test'\n  tenure inbox drop writer 12 14 --dry-run",
-		Args:    handleAndPositions(1, maxAtOnce),
+		Args:    handleAndPositions("parked", 1, maxAtOnce),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.decide(cmd, &a, decision{
 				handle: args[0], positions: args[1:], verb: "drop", would: "give up",

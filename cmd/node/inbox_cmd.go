@@ -139,7 +139,7 @@ func (c *cli) inboxPeekCommand() *cobra.Command {
 		Long: `Shows one mail that waits in a seat's inbox, with what it says: the oldest, or the
 one at that position.`,
 		Example: "  tenure inbox peek writer\n  tenure inbox peek writer 4711 -o json | jq .data",
-		Args:    handleAndPositions(0, 1),
+		Args:    handleAndPositions("ls", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := c.client(cmd)
 			if err != nil {
@@ -187,18 +187,20 @@ func said(data json.RawMessage, size int) string {
 	return plain(compact.String())
 }
 
-// handleAndPositions takes a seat and at least few and at most many positions.
-func handleAndPositions(few, many int) cobra.PositionalArgs {
+// handleAndPositions takes a seat and at least few and at most many positions, which
+// the verb list shows.
+func handleAndPositions(list string, few, many int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < 1+few || len(args) > 1+many {
-			return usagef("%s takes a seat's handle and %d to %d positions, not %d words", cmd.CommandPath(), few, many, len(args))
+			return usagef("a seat's handle and %d to %d positions are wanted, not %s; write: %s",
+				few, many, count(len(args), "argument"), strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 		}
 		if err := validName(args[0]); err != nil {
 			return err
 		}
 		for _, position := range args[1:] {
 			if n, err := strconv.ParseUint(position, 10, 64); err != nil || n == 0 {
-				return usagef("%q is no position; `%s` lists them", position, "tenure inbox ls "+args[0])
+				return usagef("%q is no position; `%s` lists them", position, "tenure inbox "+list+" "+args[0])
 			}
 		}
 		return nil

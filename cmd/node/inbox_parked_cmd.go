@@ -76,7 +76,7 @@ func (c *cli) inboxParkedCommand() *cobra.Command {
 --decided what was replayed or dropped, too. With a position it shows that one whole:
 how its turns ended, its headers and what it says.`,
 		Example: "  tenure inbox parked writer\n  tenure inbox parked writer 12\n  tenure inbox parked writer --decided -o jsonl",
-		Args:    handleAndPositions(0, 1),
+		Args:    handleAndPositions("parked", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkLimit(limit, maxPage); err != nil {
 				return err

@@ -27,7 +27,8 @@ type seatVerb struct {
 func (c *cli) seatReleaseCommand() *cobra.Command {
 	return c.seatCommandOf("release", "make the holder give a seat back",
 		`Makes the node that holds a seat give it back, the turn in flight first. Whichever
-node has room for it takes it then, the same one too; to choose the node, move it.`,
+node has room for it takes it at its next pass, the same one too; until then nobody
+runs it. To choose the node, and to be dark for milliseconds only, move it.`,
 		"  tenure seat release writer --reason 'start it afresh'\n  tenure seat release writer --dry-run",
 		func(v *seatVerb) error {
 			v.call = "releaseSeat(handle: $handle, reason: $reason)"
@@ -39,14 +40,15 @@ node has room for it takes it then, the same one too; to choose the node, move i
 func (c *cli) seatFenceCommand() *cobra.Command {
 	return c.seatCommandOf("fence", "end a holder's lease from outside",
 		`Ends the renewals of a seat's tenure in the log, whether or not its holder answers.
-The holder stops at its next renewal, without giving anything back; a successor
-claims once the time that the holder had bought is over. For a holder that is well,
-release or move is faster and gentler.`,
+A holder that is well stops at its next renewal and gives the seat back, unfinished
+turns to be run again; whichever node has room claims it then, the same one too. Of
+a holder that does not answer, the seat is dark until the time that it had bought is
+over. For a holder that is well, release or move is faster and gentler.`,
 		"  tenure seat fence writer --reason 'its node does not answer and does not die'",
 		func(v *seatVerb) error {
 			v.call = "fenceSeat(handle: $handle, reason: $reason)"
 			v.would = func(p seatPlan) (string, error) {
-				return p.held("fence %s (epoch %s); nobody runs it until that tenure's time is over")
+				return p.held("fence %s (epoch %s); nobody runs it until that node has given it back or that tenure's time is over")
 			}
 			return nil
 		}, nil)
@@ -104,6 +106,9 @@ handoff came to nothing, 4 when the time was up.`,
 		`  tenure seat move writer --to node-2 --reason 'closer to its data' --wait
   tenure seat move writer --to node-2 --dry-run`,
 		func(v *seatVerb) error {
+			if to == "" {
+				return usagef("--to: say which node is to run it; `tenure node ls` lists those there are")
+			}
 			if err := validName(to); err != nil {
 				return usagef("--to: %w", err)
 			}
@@ -121,7 +126,6 @@ handoff came to nothing, 4 when the time was up.`,
 			cmd.Flags().StringVar(&to, "to", "", "node that is to run it")
 			cmd.Flags().DurationVar(&wait, "wait", 0, "wait until it is served there: --wait for "+human(defaultWait)+", --wait=5m for another time")
 			cmd.Flags().Lookup("wait").NoOptDefVal = defaultWait.String()
-			_ = cmd.MarkFlagRequired("to") // it fails only for a flag that is not there
 		})
 	return cmd
 }

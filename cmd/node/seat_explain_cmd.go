@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -81,7 +82,7 @@ func (c *cli) writeExplanation(cmd *cobra.Command, e explained) error {
 		{"verdict", plain(x.Verdict)},
 		{"why", plain(x.Why)},
 		{"node", given(x.Holder)},
-		{"placement", plain(x.Group)},
+		{"placement", plain(cmp.Or(x.Group, none))},
 		{"may run it", list(x.Eligible)},
 		{"rules", list(x.Rules)},
 	})
