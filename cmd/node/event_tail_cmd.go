@@ -231,10 +231,15 @@ func about(subject string) (text, seat string) {
 		return rest[1], ""
 	case rest[1] == "_log":
 		return rest[0], ""
+	case rest[0] == "cursor" && len(rest) == 3: // of one of the seat's mailboxes
+		return rest[1] + "." + rest[2], rest[1]
 	default:
 		return rest[1], rest[1]
 	}
 }
+
+// gzipped are the fields of a company's revision that are no text.
+var gzipped = []string{"document", "roster"}
 
 // detail is what an event says, in one line: its values by name.
 func detail(data []byte) string {
@@ -244,7 +249,11 @@ func detail(data []byte) string {
 	}
 	parts := make([]string, 0, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		parts = append(parts, name+"="+strings.Trim(string(values[name]), `"`))
+		said := strings.Trim(string(values[name]), `"`)
+		if slices.Contains(gzipped, name) {
+			said = "…" // company show has it, and the rest of the event fits
+		}
+		parts = append(parts, name+"="+said)
 	}
 	said := []rune(strings.Join(parts, " "))
 	if len(said) > maxDetail {

@@ -79,6 +79,28 @@ func askFleet(ctx context.Context, cl *client) (apiFleet, error) {
 	return whole.Fleet, nil
 }
 
+// nodeCount is how many nodes there are; those that are not there, or of which
+// nobody can tell, are told apart.
+func (f apiFleet) nodeCount() string {
+	var lapsed, unknowable int
+	for _, n := range f.Nodes {
+		switch n.State {
+		case "LAPSED":
+			lapsed++
+		case "UNKNOWN":
+			unknowable++
+		}
+	}
+	text := fmt.Sprint(len(f.Nodes) - lapsed - unknowable)
+	if lapsed > 0 {
+		text += fmt.Sprintf(", and %d lapsed", lapsed)
+	}
+	if unknowable > 0 {
+		text += fmt.Sprintf(", and %d unknown", unknowable)
+	}
+	return text
+}
+
 func (o output) fleet(f apiFleet) error {
 	unplaceable := unknown
 	if f.Unplaceable != nil {
@@ -89,7 +111,7 @@ func (o output) fleet(f apiFleet) error {
 		ttl = human(d)
 	}
 	err := o.table(nil, [][]string{
-		{"nodes", fmt.Sprint(len(f.Nodes))},
+		{"nodes", f.nodeCount()},
 		{"seats", fmt.Sprintf("%d of %d held", f.HeldCount, f.SeatCount)},
 		{"unplaceable", unplaceable},
 		{"lease", ttl},
