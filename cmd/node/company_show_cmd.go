@@ -141,11 +141,15 @@ func (c *cli) listRevisions(cmd *cobra.Command, limit int) error {
 		AsOf      asOf          `json:"asOf"`
 		Revisions []apiRevision `json:"revisions"`
 	}{got.CompanyRevisions.AsOf, got.CompanyRevisions.nodes()}
-	return writeAsOf(c, cmd, listing[apiRevision]{
+	err = writeAsOf(c, cmd, listing[apiRevision]{
 		whole: list, items: list.Revisions,
 		header: []string{"REVISION", "POSITION", "APPLIED", "SEATS", "BY", "REASON"},
 		row: func(r apiRevision) []string {
 			return []string{fmt.Sprint(r.Revision), plain(r.Position), ago(r.AppliedAt, c.now()), fmt.Sprint(r.SeatCount), given(r.Actor), given(r.Reason)}
 		},
 	}, list.AsOf)
+	if err == nil && got.CompanyRevisions.PageInfo.HasNextPage {
+		cl.warn("there are older ones; show more with --limit")
+	}
+	return err
 }

@@ -197,6 +197,9 @@ with --now: what the lost stream had for it is given up.`,
 			}
 			what := fmt.Sprintf("delete the mailbox of %s (%s) with %s mails", args[0], strings.ToLower(got.Mailbox.State), number(got.Mailbox.Pending))
 			if a.dryRun {
+				if err := c.retirable(cmd, cl, got.Mailbox, now); err != nil {
+					return err
+				}
 				return c.output(cmd).would(what, got.AsOf)
 			}
 			if err := c.confirm(cmd, &a, what); err != nil {
@@ -213,4 +216,34 @@ with --now: what the lost stream had for it is given up.`,
 	cmd.Flags().BoolVar(&now, "now", false, "do not wait for what is left of the grace")
 	a.add(cmd)
 	return cmd
+}
+
+const removedSeatQuery = `query($handle: ID!) { seat(handle: $handle) { state owner expiresAt } }`
+
+// retirable says why a retirement would be refused, as far as the node's view
+// tells; what judges it when it is asked for is the log.
+func (c *cli) retirable(cmd *cobra.Command, cl *client, m *apiMailbox, now bool) error {
+	got, err := ask[struct{ Seat *apiSeatInFull }](cmd.Context(), cl, removedSeatQuery, map[string]any{"handle": m.Handle})
+	if err != nil {
+		return err
+	}
+	s, why := got.Seat, "" // no seat: the log has never named it
+	held := s != nil && s.Owner != nil && (s.ExpiresAt == nil || s.ExpiresAt.After(c.now()))
+	switch {
+	case s != nil && s.State != "REMOVED":
+		why = "the company has the seat"
+	case m.State == "RETIRED":
+		why = "the mailbox is retired already"
+	case m.State == "RETIRING":
+		why = fmt.Sprintf("it is being retired already (%s, %s)", given(m.RetirementID), given(m.RetirementStep))
+	case !now && m.RetiresAt == nil:
+		why = "no sweep has seen the seat missing yet; --now does not wait for one"
+	case !now && m.RetiresAt.After(c.now()):
+		why = fmt.Sprintf("the grace goes on until %s; --now does not wait for the rest", wallTime(m.RetiresAt))
+	case held:
+		why = fmt.Sprintf("node %s still holds the seat", s.node())
+	default:
+		return nil
+	}
+	return fmt.Errorf("would be refused: %s: %s", plain(m.Handle), why)
 }
