@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -198,9 +199,14 @@ func handleAndPositions(list string, few, many int) cobra.PositionalArgs {
 		if err := validName(args[0]); err != nil {
 			return err
 		}
-		for _, position := range args[1:] {
-			if n, err := strconv.ParseUint(position, 10, 64); err != nil || n == 0 {
+		for i, position := range args[1:] {
+			// As it is listed: "012" would be another word for 12, and not found by it.
+			n, err := strconv.ParseUint(position, 10, 64)
+			if err != nil || n == 0 || strconv.FormatUint(n, 10) != position {
 				return usagef("%q is no position; `%s` lists them", position, "tenure inbox "+list+" "+args[0])
+			}
+			if slices.Contains(args[1:1+i], position) {
+				return usagef("position %s stands there twice", position)
 			}
 		}
 		return nil

@@ -42,10 +42,12 @@ func (o *operator) dropParked(ctx context.Context, op graph.DropParked, by graph
 	})
 }
 
-// undecided lists the oldest of a seat's parked mail that nobody decided about, as
-// many as one mutation takes.
+// undecided lists the oldest of a seat's parked mail that nobody decided about and
+// that can be sent again, as many as one mutation takes: mail that was too large to
+// be kept whole must not keep all others parked.
 func (o *operator) undecided(handle string) ([]uint64, error) {
 	var positions []uint64
+	clipped := 0
 	err := o.n.view(func(r projections.Reader) error {
 		for before := uint64(0); ; {
 			page, err := r.Parked(handle, false, before, projections.MaxPage)
@@ -53,15 +55,22 @@ func (o *operator) undecided(handle string) ([]uint64, error) {
 				return err
 			}
 			for _, p := range page.Items {
+				if before = p.Position; p.Clipped {
+					clipped++
+					continue
+				}
 				positions = append(positions, p.Position)
 			}
 			if !page.More {
 				return nil
 			}
-			before = positions[len(positions)-1]
 		}
 	})
-	if err == nil && len(positions) == 0 {
+	switch {
+	case err != nil || len(positions) > 0:
+	case clipped > 0:
+		err = refuse(codeClipped, "none of the %d parked mail of %s was kept whole: have it sent smaller, and drop it", clipped, handle)
+	default:
 		err = refuse(codeNothingParked, "nothing of %s is parked that nobody has decided about; `tenure inbox parked %s --decided` shows what was", handle, handle)
 	}
 	slices.Reverse(positions)

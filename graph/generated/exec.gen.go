@@ -2496,7 +2496,7 @@ type Mutation {
   replayParked(
     "Handle of the seat."
     handle: ID!
-    "Where the records stand, at most 100; the 100 oldest that nobody has decided about when left out."
+    "Where the records stand, at most 100; when left out, the 100 oldest that nobody has decided about and that were kept whole."
     positions: [Position!]
     "Why, for whoever reads the log: 1 to 500 bytes without line breaks."
     reason: String!
