@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/seat-tenure/tenure/aggregates"
 	"github.com/seat-tenure/tenure/events"
@@ -24,6 +25,28 @@ type TooLargeError struct{ Have, Limit int } // bytes
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the company, packed with its list of seats, is %d bytes, and at most %d fit into one event; shorten it", e.Have, e.Limit)
+}
+
+// Fits says whether an event can hold the company: nil, or *TooLargeError. It is what
+// Apply judges, for whoever is to know it beforehand.
+func Fits(c events.CompanyApplied) error {
+	c.Revision = math.MaxInt64                   // as long as a revision's number gets
+	subjects, err := events.NewSubjects("fleet") // any: only the data count
+	if err != nil {
+		return err
+	}
+	w, err := events.Encode(subjects, events.Meta{}, c)
+	if err != nil {
+		return err
+	}
+	return fits(w)
+}
+
+func fits(w events.Write) error {
+	if len(w.Data) > maxCompany {
+		return &TooLargeError{Have: len(w.Data), Limit: maxCompany}
+	}
+	return nil
 }
 
 // Apply makes c the newest revision of the company, unless it is that already,
@@ -61,8 +84,8 @@ func (s *Shell) apply(ctx context.Context, cmd aggregates.ApplyCompany) (Applied
 			if err != nil {
 				return err
 			}
-			if len(w.Data) > maxCompany {
-				return &TooLargeError{Have: len(w.Data), Limit: maxCompany}
+			if err := fits(w); err != nil {
+				return err
 			}
 			stored, err := s.log.Append(ctx, events.StreamFleet, w)
 			if err != nil {

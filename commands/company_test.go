@@ -100,6 +100,12 @@ func TestCompanyTooLarge(t *testing.T) {
 		if _, err := a.Apply(t.Context(), c); !errors.As(err, &large) || large.Have <= large.Limit || large.Limit == 0 {
 			t.Errorf("applied: %v", err)
 		}
+		if err := commands.Fits(c); !errors.As(err, new(*commands.TooLargeError)) {
+			t.Errorf("it is said to fit: %v", err)
+		}
+		if err := commands.Fits(events.CompanyApplied{Name: "Acme", Digest: "d", Document: make([]byte, 700<<10)}); err != nil {
+			t.Errorf("one that fits: %v", err)
+		}
 		if _, found, err := a.Company(t.Context()); err != nil || found {
 			t.Errorf("something was stored: %v, %v", found, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seat-tenure/tenure/commands"
 	"github.com/seat-tenure/tenure/company"
 	"github.com/seat-tenure/tenure/events"
 	"github.com/seat-tenure/tenure/projections"
@@ -21,8 +22,9 @@ type companyDoc struct {
 // take: base64 and the roster need the rest.
 const companyRoom = 512 << 10
 
-// packCompany judges a document and makes the event of it that a revision is.
-// Errors: company.Problems and *company.TooLargeError.
+// packCompany judges a document and makes the event of it that a revision is: what
+// it takes is applied, so that validate and a dry run promise nothing else. Errors:
+// company.Problems, *company.TooLargeError and *commands.TooLargeError.
 func packCompany(name string, doc []byte) (company.Company, events.CompanyApplied, error) {
 	c, err := company.Parse(name, doc)
 	if err != nil {
@@ -32,7 +34,8 @@ func packCompany(name string, doc []byte) (company.Company, events.CompanyApplie
 	if err != nil {
 		return c, events.CompanyApplied{}, err
 	}
-	return c, events.CompanyApplied{Name: c.Name, Digest: digest, Document: packed, Seats: c.Roster()}, nil
+	next := events.CompanyApplied{Name: c.Name, Digest: digest, Document: packed, Seats: c.Roster()}
+	return c, next, commands.Fits(next)
 }
 
 // company applies the document that the start brought, if it is news, then reads
