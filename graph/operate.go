@@ -15,8 +15,8 @@ func (m mutationResolver) DrainNode(ctx context.Context, id string, deadline *ti
 	if deadline != nil {
 		limit = *deadline
 	}
-	if limit <= 0 || limit > maxDrain {
-		return nil, model.Badf("deadline", "%s is not above zero and at most %s", limit, maxDrain)
+	if limit < time.Millisecond || limit > maxDrain { // less is no time at all to the node, which then ends a drain
+		return nil, model.Badf("deadline", "%s is not between %s and %s", limit, time.Millisecond, maxDrain)
 	}
 	return m.onNode(ctx, id, reason, DrainNode{id, limit})
 }

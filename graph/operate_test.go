@@ -90,6 +90,7 @@ func TestOperationArguments(t *testing.T) {
 		`cordonNode(id: "node-b", reason: "` + strings.Repeat("x", 501) + `")`: "reason",
 		`cordonNode(id: "Node B", reason: "r")`:                                "id",
 		`drainNode(id: "node-b", deadline: "PT0S", reason: "r")`:               "deadline",
+		`drainNode(id: "node-b", deadline: "PT0.0005S", reason: "r")`:          "deadline",
 		`drainNode(id: "node-b", deadline: "PT25H", reason: "r")`:              "deadline",
 		`moveSeat(handle: "ada", to: "", reason: "r")`:                         "to",
 		`moveSeat(handle: "a.d.a", to: "node-b", reason: "r")`:                 "handle",

@@ -77,6 +77,7 @@ type draining struct {
 	noWait   bool
 
 	left map[string]bool // seats that the node has, by the log
+	read bool            // left has all of them
 	had  int
 	from uint64 // position of the node's word that it takes nothing more
 	show func(left []string)
@@ -102,13 +103,18 @@ func (c *cli) drain(cmd *cobra.Command, cl *client, d *draining) error {
 	defer cancel()
 	err = d.follow(ctx, cl)
 	done()
+	late := errors.Is(err, errNotEmpty) || errors.Is(context.Cause(ctx), errNotEmpty)
 	switch {
-	case errors.Is(err, errNotEmpty), errors.Is(context.Cause(ctx), errNotEmpty):
+	case err == nil:
+	case late && (!d.read || len(d.left) == 0):
+		return &exitError{Code: exitTimedOut, Err: fmt.Errorf("node %s was told to give its seats up, and %s were over before it could be read which of them it still has; it keeps and serves those, cordoned. To go on, drain it again",
+			d.node, human(d.deadline))}
+	case late:
 		return &exitError{Code: exitTimedOut, Err: fmt.Errorf("node %s still has %s after %s: %s; it keeps and serves them, cordoned. To go on, drain it again",
 			d.node, count(len(d.left), "seat"), human(d.deadline), named(d.handles()))}
 	case cmd.Context().Err() != nil:
 		return fmt.Errorf("interrupted; node %s goes on giving its seats up. To call that off: tenure node uncordon %[1]s", d.node)
-	case err != nil:
+	default:
 		return err
 	}
 	return out.drained(d, c.now().Sub(began))
@@ -142,7 +148,7 @@ func (d *draining) follow(ctx context.Context, cl *client) error {
 	if err != nil {
 		return err
 	}
-	d.had = len(d.left)
+	d.read, d.had = true, len(d.left)
 	after, err := strconv.ParseUint(first.Position, 10, 64)
 	if err != nil {
 		return fmt.Errorf("the node at %s says that it stands at position %s, which is none", cl.base, plain(first.Position))

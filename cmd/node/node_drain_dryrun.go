@@ -42,6 +42,9 @@ func (c *cli) wouldDrain(cmd *cobra.Command, cl *client, node string) error {
 			return err
 		}
 	}
+	if more := len(seats) - len(shown); more > 0 {
+		cl.warn(count(more, "more seat") + " not shown")
+	}
 	out := c.output(cmd)
 	if out.format != formatText {
 		return out.json(struct {
@@ -66,9 +69,6 @@ func (c *cli) wouldDrain(cmd *cobra.Command, cl *client, node string) error {
 	}
 	if err := out.table([]string{"SEAT", "STATE", "COULD GO TO"}, rows); err != nil {
 		return err
-	}
-	if more := len(seats) - len(shown); more > 0 {
-		cl.warn(fmt.Sprintf("%d more seats are not shown", more))
 	}
 	return nil
 }
