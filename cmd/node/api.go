@@ -43,7 +43,8 @@ type apiLeases struct{ n *node }
 
 // Liveness judges a presence by its newest event, as a pass does.
 func (l apiLeases) Liveness(owner events.Incarnation) graph.Liveness {
-	if _, here := l.n.host.Presence(); here && owner == l.n.self {
+	_, here := l.n.host.Presence()
+	if here && owner == l.n.self {
 		return graph.Live
 	}
 	last, known := l.n.host.Seen(owner)
@@ -54,10 +55,12 @@ func (l apiLeases) Liveness(owner events.Incarnation) graph.Liveness {
 	switch {
 	case !known:
 		return graph.LivenessUnknown
-	case age >= events.LapsesAfter(l.n.store.LeaseTTL()):
-		return graph.Lapsed
+	case age < events.LapsesAfter(l.n.store.LeaseTTL()):
+		return graph.Live
+	case !here: // cut off itself, it hears of nobody, whoever renews (L8)
+		return graph.LivenessUnknown
 	}
-	return graph.Live
+	return graph.Lapsed
 }
 
 // Expires is the broker's stamp of the family's newest event plus the TTL: for

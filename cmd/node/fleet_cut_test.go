@@ -15,6 +15,7 @@ import (
 
 	"github.com/seat-tenure/tenure/broker/natstest"
 	"github.com/seat-tenure/tenure/events"
+	"github.com/seat-tenure/tenure/graph"
 )
 
 // lastRenewal is when the process last sent a renewal of the seat that the log
@@ -99,6 +100,40 @@ func TestCase9PacketsSwallowed(t *testing.T) {
 	network.breakAll()
 	network.lose(false)
 	audited(t, peer.url())
+}
+
+// TestCutOffNodeTellsOfNobody: a node that the network cut off hears of no renewal,
+// and says of its peer, which goes on renewing, and of itself, that it cannot tell.
+// The peer says that it is gone, since nothing of it comes where all others do (L8).
+func TestCutOffNodeTellsOfNobody(t *testing.T) {
+	t.Parallel()
+	brokers := natstest.R1(t)
+	url := brokers.Server(0).NodeURL()
+	network, through := newSwallower(t, url)
+	cut := hostNode(t, hostedConfig(t, "cut", through), echoes(1, ""))
+	peer := hostNode(t, hostedConfig(t, "peer", url), nil)
+	ofCut, ofPeer := apiLeases{cut.node}, apiLeases{peer.node}
+	eventually(t, 20*time.Second, "both see each other", func() bool {
+		return ofCut.Liveness(peer.self) == graph.Live && ofPeer.Liveness(cut.self) == graph.Live
+	})
+
+	network.lose(true)
+	eventually(t, 20*time.Second, "the peer says that it is gone", func() bool { return ofPeer.Liveness(cut.self) == graph.Lapsed })
+	eventually(t, 20*time.Second, "the node cannot tell of its peer", func() bool {
+		_, here := cut.host.Presence()
+		return !here && ofCut.Liveness(peer.self) == graph.LivenessUnknown
+	})
+	if l := ofCut.Liveness(cut.self); l != graph.LivenessUnknown {
+		t.Errorf("of itself it says %v", l)
+	}
+	if l := ofPeer.Liveness(peer.self); l != graph.Live {
+		t.Errorf("the peer says %v of itself", l)
+	}
+	network.lose(false)
+	network.breakAll()
+	eventually(t, 20*time.Second, "both see each other again", func() bool {
+		return ofCut.Liveness(peer.self) == graph.Live && ofPeer.Liveness(cut.self) == graph.Live
+	})
 }
 
 // TestCase7StoppedAndResumed: a process stopped for three TTLs does the same
