@@ -57,7 +57,7 @@ func (e *IdentityError) Error() string {
 }
 
 // Is makes it found as events.ErrSwapped.
-func (e *IdentityError) Is(target error) bool { return target == events.ErrSwapped } //nolint:errorlint // a sentinel, which is what Is compares with
+func (e *IdentityError) Is(target error) bool { return target == events.ErrSwapped }
 
 // MismatchError: a stream exists with other settings. It is neither used nor
 // changed.

@@ -18,7 +18,7 @@ func Text(figures []Figure) string {
 		}
 		fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\n", f.Name, Number(f.Value), f.Unit, spread, f.goal())
 	}
-	w.Flush()
+	_ = w.Flush() // into memory
 	return b.String()
 }
 
