@@ -93,6 +93,11 @@ how its turns ended, its headers and what it says.`,
 			if err != nil {
 				return err
 			}
+			if len(l.Mail) == 0 { // of a seat that there is, or of a word that was mistyped
+				if _, err := mailboxOf(cmd, cl, args[0]); err != nil {
+					return err
+				}
+			}
 			if more != nil {
 				cl.warn("there is more; show more with --limit")
 			}

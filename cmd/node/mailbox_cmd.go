@@ -56,7 +56,9 @@ func (c *cli) mailboxListCommand() *cobra.Command {
 		Short: "mailboxes, with what waits in them",
 		Long: `Lists mailboxes by handle. PENDING is the mail that is kept, OLDEST the age of the
 first message in the inbox that is not settled, PARKED what was set aside. RETIRES is
-when a sweep will find the grace of a removed seat over.`,
+when a sweep will find the grace of a removed seat over, HELD BY what keeps it then:
+held (a node has not let go of the seat), or protocol (a node of an older one is alive).
+The last three are empty for a seat that the company has.`,
 		Example: "  tenure mailbox ls\n  tenure mailbox ls --state absent -o json | jq '.mailboxes[].retiresAt'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
