@@ -57,9 +57,10 @@ type Fleet interface {
 	// Records reads the newest record and the newest retirement of every mailbox. It
 	// may lag: what is judged by it is a compare-and-set.
 	Records(ctx context.Context) ([]events.Recorded, error)
-	// Listed returns the seats of the revisions strictly between two positions, and
-	// false when there are more revisions than are looked through.
-	Listed(ctx context.Context, after, before uint64) (map[string]bool, bool, error)
+	// Listed returns the seats of the revisions strictly between two positions, each
+	// with the newest position that has it, and false when there are more revisions
+	// than are looked through.
+	Listed(ctx context.Context, after, before uint64) (map[string]uint64, bool, error)
 	// Mailed returns the handles that mail is kept for, at most that many.
 	Mailed(ctx context.Context, limit int) ([]string, error)
 	// Older names a live lease of a lower protocol than this build's, "" for none, as
@@ -132,7 +133,7 @@ func (m *Mailboxes) Tick(ctx context.Context) error {
 	}
 	boxes := fold(records)
 	m.discover(ctx, roster, boxes)
-	between, whole, err := m.between(ctx, roster, boxes)
+	back, err := m.back(ctx, roster, boxes)
 	if err != nil {
 		m.log.Warn(logNotJudged, keyReason, "the revisions since the last tick", keyErr, err)
 		return nil
@@ -141,7 +142,7 @@ func (m *Mailboxes) Tick(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := m.judge(ctx, roster, handle, boxes[handle], between[handle] || !whole); err != nil {
+		if err := m.judge(ctx, roster, handle, boxes[handle], back(handle)); err != nil {
 			m.log.Warn(logNotJudged, keySeat, handle, keyErr, err)
 		}
 	}
@@ -174,29 +175,34 @@ func (b mailbox) with(r events.Recorded) mailbox {
 	return b
 }
 
-// between lists the seats of revisions that came and went since an open
-// retirement was judged last: such a seat was back in between (R4).
-func (m *Mailboxes) between(ctx context.Context, roster Roster, boxes map[string]mailbox) (map[string]bool, bool, error) {
+// back says of each seat whether a revision that came and went since its open
+// retirement was judged last had it: such a seat was back in between (R4). Where more
+// came and went than are looked through, it may have been.
+func (m *Mailboxes) back(ctx context.Context, roster Roster, boxes map[string]mailbox) (func(handle string) bool, error) {
 	after := roster.Position
 	for _, b := range boxes {
-		if b.saga.Step == events.RetireAbsent {
+		if b.saga.Open() {
 			after = min(after, b.saga.Company)
 		}
 	}
 	if after == roster.Position {
-		return nil, true, nil
+		return func(string) bool { return false }, nil
 	}
-	return m.deps.Fleet.Listed(ctx, after, roster.Position)
+	listed, whole, err := m.deps.Fleet.Listed(ctx, after, roster.Position)
+	return func(handle string) bool {
+		judged := boxes[handle].saga.Company
+		return listed[handle] > judged || !whole && judged < roster.Position
+	}, err
 }
 
 // judge is the sweep for one mailbox.
-func (m *Mailboxes) judge(ctx context.Context, roster Roster, handle string, b mailbox, restart bool) error {
+func (m *Mailboxes) judge(ctx context.Context, roster Roster, handle string, b mailbox, back bool) error {
 	_, listed := roster.Agents[handle]
 	if b.record.State == aggregates.MailboxUnknown || b.record.State == aggregates.MailboxRetired {
 		return nil // nothing to retire; discovery registers what has mail
 	}
 	s, saw := b.saga, m.sight(handle, b.saga)
-	switch sagas.NextRetirement(s, sagas.RetirementView{Listed: listed, Unseen: saw.unseen, Stale: m.timings.ResumeAfter}) {
+	switch sagas.NextRetirement(s, sagas.RetirementView{Listed: listed, Back: back, Unseen: saw.unseen, Stale: m.timings.ResumeAfter}) {
 	case sagas.EffectReturn:
 		after, err := m.deps.Steps.Retire(ctx, handle, func(sagas.Retirement, aggregates.Mailbox) sagas.RetirementCommand {
 			return sagas.ObserveReturned{By: m.deps.Self, Company: roster.Position}
@@ -206,14 +212,14 @@ func (m *Mailboxes) judge(ctx context.Context, roster Roster, handle string, b m
 		}
 		return err
 	case sagas.EffectObserve:
-		after, err := m.observe(ctx, roster, handle, restart && s.Company < roster.Position)
+		after, err := m.observe(ctx, roster, handle, back)
 		if err != nil || !after.Due() {
 			return err
 		}
-		_, err = m.retire(ctx, roster, after, false)
+		_, err = m.retire(ctx, roster, after, terms{})
 		return quiet(err)
 	case sagas.EffectClaim:
-		_, err := m.retire(ctx, roster, s, false)
+		_, err := m.retire(ctx, roster, s, terms{back: back})
 		return quiet(err)
 	default:
 		return nil

@@ -20,10 +20,16 @@ var ErrTooLong = errors.New("the retirement took longer than its budget, or than
 // bound is how long one retirement may act, from before its claim was sent (R6).
 func (m *Mailboxes) bound() time.Duration { return min(m.timings.Budget, m.cfg.TTL/2) }
 
+// terms are what one retirement goes by beside its state.
+type terms struct {
+	now  bool // an operator waives what is left of the grace
+	back bool // the seat was back since the mark: what came behind the mark is the seat's
+}
+
 // retire takes one mailbox from its grace, or from a mark that was left, to its
 // end, under a tenure of the seat's lease. *HeldError when something holds it.
 // The caller has m.mu.
-func (m *Mailboxes) retire(ctx context.Context, roster Roster, s sagas.Retirement, now bool) (sagas.Retirement, error) {
+func (m *Mailboxes) retire(ctx context.Context, roster Roster, s sagas.Retirement, by terms) (sagas.Retirement, error) {
 	if err := m.gate(ctx, s, 0); err != nil {
 		return s, err
 	}
@@ -48,7 +54,7 @@ func (m *Mailboxes) retire(ctx context.Context, roster Roster, s sagas.Retiremen
 	if err := m.gate(acting, s, t.Claimed); err != nil {
 		return s, err
 	}
-	r := &retirement{m: m, roster: roster, tenure: t, began: began, state: s, now: now, unseen: m.sight(s.Handle, s).unseen}
+	r := &retirement{m: m, roster: roster, tenure: t, began: began, state: s, by: by, unseen: m.sight(s.Handle, s).unseen}
 	if err := r.run(acting); err != nil {
 		m.log.Warn(logRetirementEnded, keySeat, s.Handle, keyEpoch, t.Epoch, "step", r.state.Step, keyErr, err)
 		return r.state, err
@@ -102,7 +108,7 @@ type retirement struct {
 	tenure commands.Tenure
 	began  clock.Instant
 	state  sagas.Retirement
-	now    bool
+	by     terms
 	unseen time.Duration
 }
 
@@ -117,7 +123,7 @@ func (r *retirement) run(ctx context.Context) error {
 			return ErrTooLong
 		}
 		effect := sagas.NextRetirement(r.state, sagas.RetirementView{
-			Owner: r.tenure.Owner, Epoch: r.tenure.Epoch, Unseen: r.unseen, Stale: r.m.timings.ResumeAfter, Now: r.now,
+			Owner: r.tenure.Owner, Epoch: r.tenure.Epoch, Unseen: r.unseen, Stale: r.m.timings.ResumeAfter, Now: r.by.now,
 		})
 		if effect == sagas.EffectLeave {
 			return nil
@@ -134,18 +140,18 @@ func (r *retirement) perform(ctx context.Context, effect sagas.RetirementEffect)
 	owner, epoch := r.tenure.Owner, r.tenure.Epoch
 	switch effect {
 	case sagas.EffectMark, sagas.EffectResume:
-		marks, err := r.m.deps.Boxes.Marks(ctx, r.state.Handle)
+		marks, err := r.marks(ctx, effect)
 		if err != nil {
 			return err
 		}
 		return r.step(ctx, func(_ sagas.Retirement, box aggregates.Mailbox) sagas.RetirementCommand {
 			mark := sagas.MarkRetirement{
-				By: r.m.deps.Self, Company: r.roster.Position, Owner: owner, Epoch: epoch, Claimed: r.tenure.Claimed, Marks: marks, Now: r.now, Mailbox: box,
+				By: r.m.deps.Self, Company: r.roster.Position, Owner: owner, Epoch: epoch, Claimed: r.tenure.Claimed, Marks: marks, Now: r.by.now, Mailbox: box,
 			}
 			if effect == sagas.EffectMark {
 				return mark
 			}
-			return sagas.ResumeRetirement{MarkRetirement: mark, Unseen: r.unseen, Stale: r.m.timings.ResumeAfter}
+			return sagas.ResumeRetirement{MarkRetirement: mark, Unseen: r.unseen, Stale: r.m.timings.ResumeAfter, Back: r.by.back}
 		})
 	case sagas.EffectEndRuns: // no run outlives its holder yet, so there is none to end (R7)
 		return r.step(ctx, func(sagas.Retirement, aggregates.Mailbox) sagas.RetirementCommand {
@@ -165,6 +171,16 @@ func (r *retirement) perform(ctx context.Context, effect sagas.RetirementEffect)
 	default:
 		panic("duty: no way to " + string(effect) + " under a tenure")
 	}
+}
+
+// marks are up to where the mail goes: all there is now. A mark that was left stays
+// where it is when the seat was back since: mail that it was sent then is found again
+// once the mailbox is gone, and has a grace of its own (R3, R4).
+func (r *retirement) marks(ctx context.Context, effect sagas.RetirementEffect) (events.Marks, error) {
+	if effect == sagas.EffectResume && r.by.back && r.state.Marks != nil {
+		return *r.state.Marks, nil
+	}
+	return r.m.deps.Boxes.Marks(ctx, r.state.Handle)
 }
 
 func (r *retirement) step(ctx context.Context, command func(sagas.Retirement, aggregates.Mailbox) sagas.RetirementCommand) error {
@@ -239,15 +255,19 @@ func (m *Mailboxes) Retire(ctx context.Context, handle string, now bool) (sagas.
 	if err != nil {
 		return s, err
 	}
-	if s.Step != events.RetireAbsent {
-		if s, err = m.observe(ctx, roster, handle, false); err != nil {
+	back, err := m.back(ctx, roster, map[string]mailbox{handle: {saga: s}})
+	if err != nil {
+		return s, err
+	}
+	if was := back(handle); was || s.Step != events.RetireAbsent {
+		if s, err = m.observe(ctx, roster, handle, was); err != nil {
 			return s, err
 		}
 	}
 	if !now && !s.Due() {
 		return s, &sagas.GraceError{Handle: handle, Absent: s.Absent.Duration(), Grace: s.Grace.Duration()}
 	}
-	after, err := m.retire(ctx, roster, s, now)
+	after, err := m.retire(ctx, roster, s, terms{now: now})
 	if err == nil && after.Step != events.RetireCompleted {
 		return after, &sagas.RetiringError{Handle: handle, Step: after.Step, Owner: after.Owner}
 	}

@@ -317,8 +317,8 @@ func (n *node) Records(ctx context.Context) (all []events.Recorded, err error) {
 }
 
 // Listed implements duty.Fleet.
-func (n *node) Listed(ctx context.Context, after, before uint64) (map[string]bool, bool, error) {
-	all := map[string]bool{}
+func (n *node) Listed(ctx context.Context, after, before uint64) (map[string]uint64, bool, error) {
+	all := map[string]uint64{}
 	for {
 		msg, err := n.conn.Stream(events.StreamFleet).Next(ctx, n.w.subjects.Company(), after+1)
 		if err != nil || msg.Seq >= before {
@@ -329,7 +329,7 @@ func (n *node) Listed(ctx context.Context, after, before uint64) (map[string]boo
 			return nil, false, err
 		}
 		for _, s := range r.Event.(events.CompanyApplied).Seats {
-			all[s.Handle] = true
+			all[s.Handle] = msg.Seq
 		}
 		after = msg.Seq
 	}

@@ -81,6 +81,9 @@ type MarkRetirement struct {
 type ResumeRetirement struct {
 	MarkRetirement
 	Unseen, Stale time.Duration
+	// Back: the seat was back since the mark, so Marks are those of before, and the
+	// absence begins anew in case the mark has to be taken back (R4).
+	Back bool
 }
 
 // EndRuns: no run of the seat is left (R7).

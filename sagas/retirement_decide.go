@@ -144,6 +144,9 @@ func decideResume(s Retirement, cmd ResumeRetirement) ([]events.Event, error) {
 	case cmd.Unseen < cmd.Stale:
 		return nil, &RetiringError{s.Handle, s.Step, s.Owner}
 	}
+	if cmd.Back {
+		s.Absent = 0
+	}
 	return s.mark(cmd.MarkRetirement, func(b events.RetirementBody) events.Event { return events.RetirementResumed{RetirementBody: b} }), nil
 }
 

@@ -9,6 +9,9 @@ import (
 // RetirementView is what a runner knows when it asks what to do next.
 type RetirementView struct {
 	Listed bool // the current revision has the seat
+	// Back: a revision that came and went since the newest judgement had it, so what
+	// was observed before that counts for nothing (R4).
+	Back bool
 	// Owner and Epoch are the runner's tenure of the seat's lease; Epoch 0: none.
 	Owner events.Incarnation
 	Epoch uint64
@@ -51,7 +54,7 @@ func NextRetirement(s Retirement, v RetirementView) RetirementEffect {
 		return EffectClaim
 	case s.Marked():
 		return EffectNone
-	case s.Due(), v.Now && s.Step == events.RetireAbsent:
+	case s.Due() && !v.Back, v.Now && s.Step == events.RetireAbsent:
 		return EffectClaim
 	default:
 		return EffectObserve

@@ -101,6 +101,25 @@ func TestRetirementTable(t *testing.T) {
 	}
 }
 
+// TestBackBehindAMark proves R4 for a mark that was left while the seat was back: once
+// it is resumed and has to be taken back, nothing of the grace is over.
+func TestBackBehindAMark(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		s := retirementOf(t, observe(sweepA, 0), observe(sweepA, time.Hour), mark(sweepA, 4),
+			sagas.ResumeRetirement{MarkRetirement: mark(sweepB, 5), Unseen: 15 * time.Minute, Stale: 15 * time.Minute, Back: back},
+			sagas.UnmarkRetirement{Owner: sweepB, Epoch: 5, Mailbox: box})
+		if s.Step != events.RetireAbsent || s.Due() == back {
+			t.Errorf("back in between: %t; then %s, %v of its grace over", back, s.Step, s.Absent.Duration())
+		}
+	}
+	due := retirementOf(t, observe(sweepA, 0), observe(sweepA, time.Hour))
+	for back, want := range map[bool]sagas.RetirementEffect{false: sagas.EffectClaim, true: sagas.EffectObserve} {
+		if got := sagas.NextRetirement(due, sagas.RetirementView{Back: back}); got != want {
+			t.Errorf("past its grace, back in between: %t; then %q, want %q", back, got, want)
+		}
+	}
+}
+
 // naive is the grace as a dumb book-keeper has it: he adds up the spans between
 // two entries in a row by one hand, and begins anew when he is told to.
 type naive struct {

@@ -145,8 +145,8 @@ func (f fleetSight) Records(ctx context.Context) ([]events.Recorded, error) {
 const maxRevisions = 64
 
 // Listed implements duty.Fleet.
-func (f fleetSight) Listed(ctx context.Context, after, before uint64) (map[string]bool, bool, error) {
-	listed, read := map[string]bool{}, 0
+func (f fleetSight) Listed(ctx context.Context, after, before uint64) (map[string]uint64, bool, error) {
+	listed, read := map[string]uint64{}, 0
 	for r, err := range f.n.revisions(ctx, after) {
 		if err != nil {
 			return nil, false, err
@@ -155,7 +155,7 @@ func (f fleetSight) Listed(ctx context.Context, after, before uint64) (map[strin
 			return listed, true, nil
 		}
 		for _, s := range r.Event.(events.CompanyApplied).Seats {
-			listed[s.Handle] = true
+			listed[s.Handle] = r.Seq
 		}
 		if read++; read == maxRevisions {
 			return listed, false, nil
