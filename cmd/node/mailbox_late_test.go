@@ -89,7 +89,7 @@ func (p *process) sendOnceKnown(handle, id string, more ...string) (got completi
 	args := append([]string{"send", handle, "--id", id, "-o", "json"}, more...)
 	eventually(p.t, 20*time.Second, "the node knows "+handle, func() bool {
 		_, errs, code := p.tenure("send", handle, "--id", id)
-		if code != exitFine && (code != exitFailed || !strings.Contains(errs, "no seat of that handle")) {
+		if code != exitFine && (code != exitFailed || !strings.Contains(errs, "the company has no seat")) {
 			p.t.Fatalf("send: exit %d, %s", code, errs)
 		}
 		return code == exitFine
@@ -131,7 +131,7 @@ func TestCase2RevisionBeforeItsMailbox(t *testing.T) {
 		}
 	}
 
-	if _, errs, code := c.tenure("send", late, "--id", "too-early"); code != exitFailed || !strings.Contains(errs, "no seat of that handle") {
+	if _, errs, code := c.tenure("send", late, "--id", "too-early"); code != exitFailed || !strings.Contains(errs, "the company has no seat") {
 		t.Errorf("mail before the revision: exit %d, %s", code, errs)
 	}
 	a.signal(syscall.SIGSTOP)
