@@ -112,7 +112,8 @@ type mailCount struct {
 // the run before was broken off by a fault, and then the completion says so (K1,
 // W1, case 15); or, where its completion came after the next holder had begun, that
 // one's attempt. A ledger that cannot be written fails open, and its node says so
-// (K3): then there is one effect and no completion. What agents sent counts as acknowledged.
+// (K3): then there is one effect and no completion, or none, where the work had
+// failed after it had reached outside (B1). What agents sent counts as acknowledged.
 func judgeMail(e *evidence) (violations []string, n mailCount) {
 	effects := map[string][]record{}
 	owed := map[string]string{} // seat and id: who promised it
@@ -152,6 +153,9 @@ func (e *evidence) judgeOne(id, who string, effects []record, n *mailCount) stri
 	switch {
 	case len(effects) == 0 && parked:
 		return fmt.Sprintf("%s, %s, was parked: %s", id, who, reason)
+	case len(effects) == 0 && !recorded && e.unwritten[id] && e.acted(id):
+		n.unwritten++ // the same, and its failure could not be recorded: K3
+		return ""
 	case len(effects) == 0 && !recorded:
 		return fmt.Sprintf("%s, %s, is lost or pending: no effect and no completion", id, who)
 	case len(effects) == 0 && done.Outcome == events.OutcomeFailed:
@@ -186,6 +190,13 @@ func (e *evidence) judgeOne(id, who string, effects []record, n *mailCount) stri
 		}
 	}
 	return ""
+}
+
+// acted says whether an agent made a call for the work.
+func (e *evidence) acted(id string) bool {
+	return slices.ContainsFunc(e.records, func(r record) bool {
+		return letThrough(r) && slices.ContainsFunc(r.Events, func(event string) bool { return workID(r.Seat, event) == id })
+	})
 }
 
 // broken says whether a fault can have kept a run's effect from being recorded:
@@ -296,6 +307,7 @@ func TestJudgeMail(t *testing.T) {
 		"late, no attempt":  {[]record{effect(1, 1), later(1, 2)}, done(1, events.OutcomeDone), nil, hit, 1, false},
 		"reported":          {[]record{effect(1, 1)}, nil, nil, nil, 0, true},
 		"reported, lost":    {nil, nil, nil, nil, 1, true},
+		"reported, failed":  {[]record{{Kind: recCall, Seat: "s", Node: "a", Events: []string{"m"}, At: 1}}, nil, nil, nil, 0, true},
 		"reported, twice":   {[]record{effect(1, 1), effect(2, 2)}, nil, nil, hit, 1, true},
 	} {
 		e := &evidence{records: c.records, troubles: c.troubles, mails: []*mail{{id: "m", seat: "s", acked: 1}},

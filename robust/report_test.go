@@ -75,6 +75,21 @@ var crash = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|unexpected fault
 // unwritten is the line in which a node says that a completion was not written.
 var unwritten = regexp.MustCompile(`msg=completion_unwritten seat=(\S+) .*?events="?\[([^\]]*)\]`)
 
+// brokeOff is the line in which a node says that work failed after a call of it had
+// reached outside.
+var brokeOff = regexp.MustCompile(`msg=turn_broke_after_acting seat=(\S+) .*?event=(\S+)`)
+
+// brokeOff are the works that failed so.
+func (w *world) brokeOff() map[string]bool {
+	told := map[string]bool{}
+	for _, n := range w.nodes {
+		for _, m := range brokeOff.FindAllStringSubmatch(n.logText(), -1) {
+			told[workID(m[1], m[2])] = true
+		}
+	}
+	return told
+}
+
 // readLogs looks for ends that no fault explains, and returns the works whose
 // completions could not be written.
 func (w *world) readLogs() map[string]bool {

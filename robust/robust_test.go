@@ -263,7 +263,7 @@ func (l *load) settledMail(w *world) error {
 	if err != nil {
 		return err
 	}
-	ended := map[string]bool{}
+	ended := w.brokeOff() // it is recorded as failed, and not run again (B1)
 	for _, r := range records {
 		if r.Kind == recEnd {
 			for _, id := range r.Events {
