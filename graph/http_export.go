@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"slices"
@@ -115,9 +116,14 @@ func (a *api) export(ctx context.Context, w http.ResponseWriter, r *http.Request
 // errCollected ends the reading of a stream that has been read.
 var errCollected = errors.New("collected")
 
+// maxAgain bounds how often the end of a stream that replaces messages is read again.
+const maxAgain = 100
+
 // collect reads the stream as it is now. One that keeps the last message per
 // subject is read until there is no more: a message that was replaced on the
-// way stands beyond what was the end.
+// way stands beyond what was the end. While a replacement is under way the broker
+// may say that nothing is pending and have it right behind, so the end is one only
+// when a reader that is made anew finds nothing.
 func (a *api) collect(ctx context.Context, st events.Stream, after uint64, keep func(events.Message) error) (createdAt string, err error) {
 	bounds, err := a.deps.Events.Bounds(ctx, st)
 	if err != nil {
@@ -127,21 +133,38 @@ func (a *api) collect(ctx context.Context, st events.Stream, after uint64, keep 
 	if err != nil || from > bounds.Last {
 		return bounds.createdAt(), err
 	}
-	replaces := st == events.StreamCursor || st == events.StreamMemory
+	if st != events.StreamCursor && st != events.StreamMemory {
+		_, err = a.read(ctx, st, from, bounds.Last, keep)
+		return bounds.createdAt(), err
+	}
+	for range maxAgain {
+		next, err := a.read(ctx, st, from, math.MaxUint64, keep)
+		if err != nil || next == from {
+			return bounds.createdAt(), err
+		}
+		from = next
+	}
+	return bounds.createdAt(), nil
+}
+
+// read hands over what stands from there to last, or to the end as the broker has
+// it, and returns the position behind.
+func (a *api) read(ctx context.Context, st events.Stream, from, last uint64, keep func(events.Message) error) (next uint64, err error) {
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	idle := time.AfterFunc(maxIdle, func() { stop(fmt.Errorf("%w: %s gave nothing for %v", events.ErrUnavailable, st, maxIdle)) })
 	defer idle.Stop()
+	next = from
 	err = a.deps.Events.Follow(reading, st, from, func(batch []events.Message, caughtUp bool) error {
 		idle.Reset(maxIdle)
 		for _, m := range batch {
-			if m.Seq > bounds.Last && !replaces {
+			if m.Seq > last {
 				return errCollected
 			}
 			if err := keep(m); err != nil {
 				return err
 			}
-			if m.Seq >= bounds.Last && !replaces {
+			if next = m.Seq + 1; m.Seq == last {
 				return errCollected
 			}
 		}
@@ -153,5 +176,5 @@ func (a *api) collect(ctx context.Context, st events.Stream, after uint64, keep 
 	if errors.Is(err, errCollected) {
 		err = nil
 	}
-	return bounds.createdAt(), err
+	return next, err
 }
