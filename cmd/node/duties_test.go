@@ -53,6 +53,7 @@ func (h *hosted) asks(t *testing.T, so func(nodeSeats) error) (stop func() int) 
 // first tenure, every mail takes one turn, every question is answered alike, and
 // each node has the duty again and again (case 26).
 func TestCase26DutiesMoveUnderLoad(t *testing.T) {
+	onlyInFull(t)
 	t.Parallel()
 	const seats = 4
 	url := natstest.R1(t).Server(0).NodeURL()

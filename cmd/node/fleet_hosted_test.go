@@ -32,6 +32,15 @@ func times(n, full int) int {
 	return n
 }
 
+// onlyInFull leaves a test to `make cases` that the stage of `make ci` has no time
+// for; a shorter form of its case is elsewhere.
+func onlyInFull(t *testing.T) {
+	t.Helper()
+	if !fullCounts {
+		t.Skip("run make cases")
+	}
+}
+
 // hosted is a whole node of the product, booted and run in this process: what it
 // holds can be asked for without a client, and twenty of them need no twenty
 // processes. Only a kill -9 and a SIGSTOP need a real one.

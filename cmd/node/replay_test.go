@@ -265,6 +265,7 @@ func (r *recorder) all() []string {
 // any stream, and its rows are, byte for byte, those of the node that was there all
 // along, and of a third that reads them afterwards (case 30, design §5, §7).
 func TestCase30RebuiltNodeActsOnNothing(t *testing.T) {
+	onlyInFull(t)
 	t.Parallel()
 	handoffs, lately, retirements := times(150, 1000), times(50, 200), 20
 	brokers := natstest.R1(t)
