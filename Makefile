@@ -20,7 +20,9 @@ STAGE   := tools/stage
 # Per package: a test that hangs must die with its stacks printed, before the
 # stage's budget ends it without a word.
 TEST_TIMEOUT  ?= 9m
-CASES_TIMEOUT ?= 60m
+CASES_TIMEOUT ?= 90m
+# Tests with a full count that are no field case.
+FULL          := IdleNode|DrainsUnderMail|SurplusSpreads|QuorumLost|MailUnderChaos|LosesANode
 FUZZTIME      ?= 30s
 BENCH         ?= .
 BENCHTIME     ?= 1s
@@ -69,8 +71,8 @@ test: ## every test but the long runs, with the race detector (Go and gcc only)
 	CGO_ENABLED=1 go test -race -shuffle=on -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: cases
-cases: ## field cases and schedules at their full counts (long)
-	TENURE_CASES=full CGO_ENABLED=1 go test -race -count=1 -v -timeout $(CASES_TIMEOUT) -run 'Case|Schedule' ./...
+cases: ## field cases, schedules and fleets at their full counts (long)
+	TENURE_CASES=full CGO_ENABLED=1 go test -race -count=1 -v -timeout $(CASES_TIMEOUT) -run 'Case|Schedule|$(FULL)' ./...
 
 # Without the race detector, under which a fleet takes five times as long: `make
 # test` plays a few seeds with it. Of -v only the sum and what failed is shown.

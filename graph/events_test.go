@@ -307,6 +307,38 @@ func TestExportOfAMovingLog(t *testing.T) {
 	}
 }
 
+// hasty is a broker that, while a message of CURSOR is being replaced, says that
+// nothing is pending one message too soon.
+type hasty struct{ *world }
+
+func (h hasty) Follow(ctx context.Context, st events.Stream, from uint64, fn func([]events.Message, bool) error) error {
+	return h.world.Follow(ctx, st, from, func(batch []events.Message, caughtUp bool) error {
+		if st == events.StreamCursor && len(batch) > 1 {
+			return fn(batch[:len(batch)-1], true)
+		}
+		return fn(batch, caughtUp)
+	})
+}
+
+// TestExportReadsToTheEnd proves that the end of a stream that replaces messages is
+// not taken from the broker's word alone: a cursor that is moved while it is read
+// would be missing, and the audit would call it lost (Schedule10).
+func TestExportReadsToTheEnd(t *testing.T) {
+	w := history(t)
+	for seq, handle := range []string{"ada", "bob", "cy"} {
+		w.store(events.StreamCursor, stored(t, events.StreamCursor, uint64(seq+1), events.CursorOpened{CursorBody: events.CursorBody{
+			Handle: handle, Mailbox: events.Inbox, CursorSnapshot: events.CursorSnapshot{Epoch: 1, Owner: nodeA},
+		}}))
+	}
+	deps := w.deps(t)
+	deps.Events = hasty{w}
+	for _, s := range read(t, get(graph.New(deps), "/events").Body.String()).Header().Streams {
+		if s.Stream == events.StreamCursor && s.Last != 3 {
+			t.Errorf("CURSOR is exported up to %d, and has 3", s.Last)
+		}
+	}
+}
+
 // TestExportDisk: an export that cannot be collected is an error before its
 // first line.
 func TestExportDisk(t *testing.T) {

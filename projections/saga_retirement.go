@@ -5,20 +5,19 @@ import "github.com/seat-tenure/tenure/events"
 // followRetirement keeps a retirement as a saga beside its mailbox: began is the
 // position of its first event, before what the mailbox knew of its retirements.
 func followRetirement(rows Rows, r events.Recorded, b events.RetirementBody, before *Retirement, began uint64) error {
-	s := Saga{ID: b.ID(), Kind: SagaRetirement, Handle: b.Handle, Number: b.Number, Requested: began, RequestedAt: stamp(r)}
-	if began != r.Seq {
-		kept, found, err := get[Saga](rows, keySagas+descending(began))
-		if err != nil || !found || !kept.Open() {
+	if began == r.Seq {
+		if err := dropOpen(rows, b.Handle, before); err != nil {
 			return err
 		}
-		s = kept
-	} else if err := dropOpen(rows, b.Handle, before); err != nil {
+		s := Saga{ID: b.ID(), Kind: SagaRetirement, Handle: b.Handle, Number: b.Number, Requested: began, RequestedAt: stamp(r)}
+		s.proceed(r, b)
+		return openSaga(rows, s)
+	}
+	s, found, err := get[Saga](rows, keySagas+descending(began))
+	if err != nil || !found || !s.Open() {
 		return err
 	}
 	s.proceed(r, b)
-	if began == r.Seq {
-		return openSaga(rows, s)
-	}
 	return keepSaga(rows, s)
 }
 
